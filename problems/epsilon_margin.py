@@ -30,10 +30,12 @@ from klopt.problems._margin.data import (
     given_penalty,
     given_targets,
     given_tube,
+    penalty_text,
+    require_penalty_of_each_point,
     require_target_of_each_point,
 )
 from klopt.problems._margin.forms import KernelMargin, Units, refuse_large_penalty
-from klopt.problems._margin.proof import epsilon_margin_proof, middle_of
+from klopt.problems._margin.proof import Penalty, epsilon_margin_proof, middle_of
 from klopt.problems._margin.witness import epsilon_margin_witness
 from klopt.proof.cone_witnesses import ConeClaim
 from klopt.proof.statement import ConeStatement
@@ -45,7 +47,8 @@ __all__ = ["EpsilonMargin"]
 class EpsilonMargin(KernelMargin):
     """The dual of support vector regression with a kernel matrix K and targets y.
 
-    Errors up to epsilon, the half-width of the tube, cost nothing; beyond it each unit costs C.
+    Errors up to epsilon, the half-width of the tube, cost nothing; beyond it each unit costs C, one
+    number for all points or one for each.
     Solutions have `beta`, a signed number for each point, and `bias`.
 
     >>> problem = EpsilonMargin([[2, 1], [1, 2]], [1, -1], C=10, epsilon=0.5)
@@ -64,15 +67,17 @@ class EpsilonMargin(KernelMargin):
 
     K: Gram = attrs.field(converter=given_kernel)
     y: FloatArray = attrs.field(converter=given_targets)
-    C: float = attrs.field(converter=given_penalty)
+    C: Penalty = attrs.field(converter=given_penalty)
     epsilon: float = attrs.field(converter=given_tube)
 
     def __attrs_post_init__(self) -> None:
         require_target_of_each_point(self.y, self.K)
+        require_penalty_of_each_point(self.C, self.K.size)
         refuse_large_penalty(self.C, self.K.scale)
 
     def describe(self) -> str:
-        return f"EpsilonMargin(n={self.K.size}, C={self.C:g}, epsilon={self.epsilon:g})"
+        sizes = f"n={self.K.size}, {penalty_text(self.C)}, epsilon={self.epsilon:g}"
+        return f"EpsilonMargin({sizes})"
 
     # The formulations
 
@@ -110,20 +115,20 @@ class EpsilonMargin(KernelMargin):
         point = np.tile(np.arange(n), 2)
         K = self._units.curvature(self.K.matrix)
         objective = KernelQuadratic(K, sign, epsilon - sign * np.tile(y, 2), point)
-        upper = np.full(2 * n, self.C / self._units.length)
+        upper = np.tile(np.full(n, self.C / self._units.length), 2)
         return SimplexForm(objective, BoxPlane(np.zeros(2 * n), upper, sign))
 
     def _polyhedron(self) -> Polyhedron:
         """minimise -y'v + epsilon 1't over |v| <= t <= C / length, 1'v = 0."""
         n = self.K.size
         y, epsilon = self._gradients()
-        box = self.C / self._units.length
+        box = np.full(n, self.C / self._units.length)
         plane = sparse.csr_array(np.repeat([[1.0, 0.0]], n, axis=1))
         tube = sparse.kron(np.array([[1.0, -1.0], [-1.0, -1.0], [0.0, 1.0]]), sparse.eye_array(n))
         A = sparse.vstack([plane, tube], format="csc")
-        b = np.concatenate([np.zeros(2 * n + 1), np.full(n, box)])
+        b = np.concatenate([np.zeros(2 * n + 1), box])
         c = np.concatenate([-y, np.full(n, epsilon)])
-        return Polyhedron(c, A, b, zero=1, radius=2 * n * box)
+        return Polyhedron(c, A, b, zero=1, radius=2 * float(box.sum()))
 
     def _recover(self, x: FloatArray, y: FloatArray | None) -> Point:
         beta = self._units.length * x[: self.K.size]
@@ -166,7 +171,7 @@ class EpsilonMargin(KernelMargin):
         tube = sparse.block_array([[unit, -unit], [-unit, -unit]])
         box = sparse.block_array([[unit, none], [-unit, none]])
         A = sparse.vstack([plane, tube, box], format="csc")
-        b = np.concatenate([np.zeros(2 * n + 1), np.full(2 * n, self.C)])
+        b = np.concatenate([np.zeros(2 * n + 1), np.tile(np.full(n, self.C), 2)])
         P = sparse.csc_array(sparse.block_diag([self.K.matrix, none]))
         c = np.concatenate([-self.y, np.full(n, self.epsilon)])
         statement = ConeStatement(c, A, b, Cones(zero=1, nonneg=4 * n), P)

@@ -4,8 +4,10 @@
 
     loss "hinge"     0 <= y_i a_i <= C, 1'a = 0    SVM with a bias, a_i = y_i alpha_i
     loss "squared"   a'a / (2C)                    regularised least squares, any y, no bias
+    loss "epsilon"   epsilon ||a||_1, |a_i| <= C,  support vector regression with a bias
+                     1'a = 0
 
-"Best" has two meanings in the literature, and exponents between them:
+C may differ from point to point. "Best" has two meanings in the literature, and exponents between them:
 
     norm "block-l1"     s = inf             the smallest value, over weights theta >= 0 of sum 1,
                                             with the kernel sum theta_i K_i: few weights are not 0
@@ -32,10 +34,18 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray, positive
+from klopt.arrays import FloatArray
 from klopt.kernels.gram import Gram
 from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
+from klopt.problems._margin.data import (
+    PenaltyLike,
+    given_penalty,
+    given_tube,
+    penalty_text,
+    require_penalty_of_each_point,
+)
 from klopt.problems._margin.forms import refuse_large_penalty
+from klopt.problems._margin.proof import Penalty
 from klopt.problems._mkl.data import (
     Kernels,
     Loss as Loss,
@@ -60,21 +70,23 @@ class MultipleKernel(Problem):
     part: its negative eigenvalues count as 0.
 
     Solutions have `alpha`, `weights` (the learned kernel is the sum of the kernels with them; for
-    "block-linf" they are 1 / gamma_i) and, with the hinge loss, `bias`.
+    "block-linf" they are 1 / gamma_i) and, but for the squared loss, `bias`.
 
     Parameters
     ----------
     kernels
         A list of matrices or an array of shape (n, n, m).
     y
-        Labels -1 and +1 for the hinge loss, any numbers for the squared one.
+        Labels -1 and +1 for the hinge loss, any numbers for the others.
     C
-        The penalty of an error.
+        The penalty of an error: one number, or one for each point.
     loss
-        "hinge" or "squared".
+        "hinge", "squared", or "epsilon" for support vector regression.
     norm
         How kernels are mixed: "block-l1" (few of them), "block-linf" (all of them) or an exponent
         of at least 1 in between.
+    epsilon
+        The half-width of the tube in which errors cost nothing; used by the loss "epsilon".
 
     >>> kernels = [[[2, 1], [1, 2]], [[1, 0], [0, 1]]]
     >>> problem = MultipleKernel(kernels, [1, -1], C=10, norm="block-linf")
@@ -88,8 +100,8 @@ class MultipleKernel(Problem):
         r"r_i=\sqrt{a^\top K_ia}",
         words=(
             "The hinge loss is 0 on 0 ≤ y_i a_i ≤ C, 1'a = 0 and infinite elsewhere, the "
-            "squared loss a'a / (2C). s = ∞ mixes few kernels (block-l1), s = 1 leaves "
-            "none out (block-linf)."
+            "squared loss a'a / (2C), the epsilon-insensitive loss ε ‖a‖₁ on |a_i| ≤ C, "
+            "1'a = 0. s = ∞ mixes few kernels (block-l1), s = 1 leaves none out (block-linf)."
         ),
         data="A kernel that is indefinite by rounding stands for its positive part.",
         weights="weights",
@@ -100,35 +112,39 @@ class MultipleKernel(Problem):
 
     kernels: tuple[Gram, ...]
     y: FloatArray
-    C: float
+    C: Penalty
     loss: Loss = "hinge"
     norm: Norm = "block-l1"
+    epsilon: float = 0.1
 
     def __init__(
         self,
         kernels: Kernels,
         y: npt.ArrayLike,
-        C: float,
+        C: PenaltyLike,
         loss: Loss = "hinge",
         norm: Norm = "block-l1",
+        epsilon: float = 0.1,
     ) -> None:
         grams = given_kernels(kernels)
         loss = given_loss(loss)
         targets = given_y(y, grams[0].size, loss)
-        C = positive("C", C)
-        refuse_large_penalty(C, max(K.scale for K in grams))
+        penalty = given_penalty(C)
+        require_penalty_of_each_point(penalty, targets.size)
+        refuse_large_penalty(penalty, max(K.scale for K in grams))
         primal_exponent(norm)  # refuses what is no norm
-        self.__attrs_init__(grams, targets, C, loss, norm)
+        self.__attrs_init__(grams, targets, penalty, loss, norm, given_tube(epsilon))
 
     def describe(self) -> str:
-        sizes = f"n={self.y.size}, m={len(self.kernels)}, C={self.C:g}"
+        sizes = f"n={self.y.size}, m={len(self.kernels)}, {penalty_text(self.C)}"
         return f"MultipleKernel({sizes}, {self.loss}, norm={self.norm})"
 
     @cached_property
     def machine(self) -> MultipleKernelDual:
         """The dual in signed coefficients, which brackets the optimum."""
         p = primal_exponent(self.norm)
-        return MultipleKernelDual(self.kernels, self.y, self.C, self.loss == "hinge", p)
+        epsilon = self.epsilon if self.loss == "epsilon" else None
+        return MultipleKernelDual(self.kernels, self.y, self.C, self.loss == "hinge", p, epsilon)
 
     # The formulations
 

@@ -27,10 +27,15 @@ from klopt.arrays import FloatArray
 from klopt.errors import InvalidProblem
 from klopt.kernels.similarities import LinearExtension, Similarity
 from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
+from klopt.problems._margin.data import (
+    given_penalty,
+    penalty_text,
+    require_penalty_of_each_point,
+)
 from klopt.problems._margin.forms import refuse_large_penalty
+from klopt.problems._margin.proof import Penalty
 from klopt.problems._similarity.data import (
     Losses,
-    as_C,
     as_labels,
     as_optional_trace,
     as_rho,
@@ -93,13 +98,14 @@ class SimilarityKernel(Problem):
 
     S: tuple[Similarity, ...] = attrs.field(converter=as_similarities)
     y: FloatArray = attrs.field(converter=as_labels)
-    C: float = attrs.field(converter=as_C)
+    C: Penalty = attrs.field(converter=given_penalty)
     rho: float = attrs.field(converter=as_rho)
     trace: float | None = attrs.field(converter=as_optional_trace)
     loss: Losses = "squared"
 
     def __attrs_post_init__(self) -> None:
         require_labels(self.y, self.S)
+        require_penalty_of_each_point(self.C, self.y.size)
         if self.trace is None and self.rho == 0:
             raise InvalidProblem(
                 "rho is 0 and trace is None: the larger the kernel the better, there is no best one"
@@ -120,7 +126,7 @@ class SimilarityKernel(Problem):
     def describe(self) -> str:
         trace = "none" if self.trace is None else f"{self.trace:g}"
         sizes = f"n={self.y.size}, m={len(self.S)}"
-        penalties = f"C={self.C:g}, rho={self.rho:g}, trace={trace}"
+        penalties = f"{penalty_text(self.C)}, rho={self.rho:g}, trace={trace}"
         return f"SimilarityKernel({sizes}, {penalties}, {loss_name(self.loss)})"
 
     def formulations(self) -> tuple[Formulation, ...]:

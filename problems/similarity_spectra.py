@@ -1,31 +1,44 @@
 """REKL: several kernels that keep the eigenvectors of their similarities and learn new eigenvalues.
 
     minimise  max over alpha, gamma of
-        1'alpha - sum_i a'K_i a / (2 gamma_i)  +  rho sum_i |mu_i - lambda_i|^2
+        1'alpha - sum_i a'K_i a / (2 gamma_i)  +  rho sum_i l(mu_i - lambda_i)
 
     over K_i = V_i diag(mu_i) V_i', mu_i >= 0 of the given sum, where S_i = V_i diag(lambda_i) V_i';
     a = y o alpha, 0 <= alpha <= C, y'alpha = 0;   gamma >= 0 of sum 1
 
 Kundu, Tankasali, Bhattacharyya, Ben-Tal (2010), Efficient algorithms for learning kernels from
 multiple similarity matrices with general convex loss functions, (7) with (10), with the sum in (7)
-over all n eigenvalues. The V_i and lambda_i are floats that LAPACK computes from S_i once: they are
-the data of the problem that brackets speak of. It restricts `SimilarityKernels` with the squared
-loss, so its optimum is not below, up to rounding, and needs each eigendecomposition only once.
+over all n eigenvalues. l is the Euclidean norm in section 4 of the paper ("euclidean"), or its
+square ("squared"), which has a form in the multipliers alone and is faster. The V_i and lambda_i
+are floats that LAPACK computes from S_i once: they are the data of the problem that brackets speak
+of. It restricts `SimilarityKernels` with the Frobenius or the squared loss, so its optimum is not
+below, up to rounding, and needs each eigendecomposition only once.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import Literal, Self, get_args
 
 import attrs
 import numpy as np
 
 from klopt.arrays import FloatArray
+from klopt.errors import InvalidProblem
 from klopt.model.problem import Example, Statement
 from klopt.problems._similarity.base import SeveralKernelsProblem
 from klopt.problems._similarity.data import Losses, noisy_similarities
 
-__all__ = ["SimilaritySpectra"]
+__all__ = ["SimilaritySpectra", "SpectralLoss"]
+
+SpectralLoss = Literal["squared", "euclidean"]
+
+
+def _as_spectral_loss(loss: SpectralLoss) -> SpectralLoss:
+    if loss not in get_args(SpectralLoss):
+        raise InvalidProblem(
+            f"loss is {loss!r}; expected one of {', '.join(get_args(SpectralLoss))}"
+        )
+    return loss
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -46,9 +59,11 @@ class SimilaritySpectra(SeveralKernelsProblem):
     C : float
         Penalty of the support vector machine.
     rho : float
-        Weight of the squared losses.
+        Weight of the losses.
     trace : float
         Trace of each kernel.
+    loss : "squared" or "euclidean"
+        The distance of the eigenvalues from those of the similarity, squared or not.
 
     Examples
     --------
@@ -62,13 +77,14 @@ class SimilaritySpectra(SeveralKernelsProblem):
     statement = Statement(
         r"\min_{\mu_i\ge 0}\;\max_{\alpha,\gamma}\; "
         r"\mathbf{1}^\top\alpha-\sum_i\frac{a^\top "
-        r"K_ia}{2\gamma_i}+\rho\sum_i\lVert\mu_i-\lambda_i\rVert^2,\quad K_i=V_i\,"
+        r"K_ia}{2\gamma_i}+\rho\sum_i\ell(\mu_i-\lambda_i),\quad K_i=V_i\,"
         r"\mathrm{diag}(\mu_i)V_i^\top\quad\text{subject to}\quad "
         r"\mathbf{1}^\top\mu_i=\tau,\quad 0\le\alpha\le C,\quad y^\top\alpha=0,\quad "
         r"a_i=y_i\alpha_i,\quad\gamma\ge 0,\quad\mathbf{1}^\top\gamma=1",
         words=(
             "S_i = V_i diag(lambda_i) V_i' are similarities that need not be positive "
-            "semidefinite; the support vector machine has the kernel sum K_i / gamma_i."
+            "semidefinite; the support vector machine has the kernel sum K_i / gamma_i. l is the "
+            "Euclidean norm or its square."
         ),
         data="The eigenpairs of the S_i, as computed, are the data.",
         weights="gamma",
@@ -77,7 +93,14 @@ class SimilaritySpectra(SeveralKernelsProblem):
     has_optimum = True
 
     keeps_eigenvectors = True
-    loss: ClassVar[Losses] = "squared"
+    loss: SpectralLoss = attrs.field(default="squared", converter=_as_spectral_loss)
+
+    def _given_loss(self) -> Losses:
+        # ||K_i - S_i|| of kernels with the same eigenvectors is the distance of the eigenvalues.
+        return "squared" if self.loss == "squared" else "frobenius"
+
+    def describe(self) -> str:
+        return f"{super().describe()[:-1]}, {self.loss})"
 
     @property
     def eigenvalues(self) -> FloatArray:
@@ -95,7 +118,8 @@ class SimilaritySpectra(SeveralKernelsProblem):
         S, y = noisy_similarities(rng, max(size, 2), 2)
         C = float(rng.choice([0.1, 1.0, 10.0]))
         rho = float(rng.choice([0.05, 0.5]))
-        return cls(S, y, C, rho, float(y.size))
+        loss: SpectralLoss = "squared" if rng.random() < 0.7 else "euclidean"
+        return cls(S, y, C, rho, float(y.size), loss)
 
     examples = (
         Example(

@@ -2,8 +2,8 @@
 
     maximise  1'a - a'Qa/2   over   0 <= a <= C,  y'a = 0         Q_ij = y_i K_ij y_j
 
-C = inf is the hard margin. The dual bound, the primal value of the classifier s (K(y o a) + b), is
-in `klopt.problems._margin.proof.soft_margin_proof`.
+C may differ from point to point; C = inf is the hard margin. The dual bound, the primal value of
+the classifier s (K(y o a) + b), is in `klopt.problems._margin.proof.soft_margin_proof`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FloatArray, MatrixLike, positive
+from klopt.arrays import FloatArray, MatrixLike
 from klopt.kernels.gram import Gram, binary_labels
 from klopt.model.cones import Cones
 from klopt.model.features import Feature
@@ -25,8 +25,14 @@ from klopt.model.functions import KernelQuadratic
 from klopt.model.problem import Bracket, Example, Formulation, Point, Statement
 from klopt.model.sets import BoxPlane
 from klopt.problems._margin.cone_forms import Polyhedron
+from klopt.problems._margin.data import (
+    PenaltyLike,
+    given_penalty,
+    penalty_text,
+    require_penalty_of_each_point,
+)
 from klopt.problems._margin.forms import LabelledMargin, Units, refuse_large_penalty
-from klopt.problems._margin.proof import soft_margin_proof
+from klopt.problems._margin.proof import Penalty, largest, soft_margin_proof
 from klopt.problems._margin.witness import soft_margin_witness
 from klopt.proof.cone_witnesses import ConeClaim
 from klopt.proof.statement import ConeStatement
@@ -39,8 +45,9 @@ __all__ = ["SoftMargin"]
 class SoftMargin(LabelledMargin):
     """The dual of the support vector machine with kernel matrix K, labels y and penalty C.
 
-    Labels are -1 and +1. C is what a point pays for each unit of margin that it lacks; inf allows
-    none. Solutions have `alpha` and `bias`.
+    Labels are -1 and +1. C is what a point pays for each unit of margin that it lacks, one number
+    for all or one for each: a point with twice the C is two points at one place. C = inf allows no
+    lack. Solutions have `alpha` and `bias`.
 
     >>> problem = SoftMargin([[2, 1], [1, 2]], [1, -1], C=10)
     >>> bracket = problem.bracket(Point({"alpha": [1.0, 1.0]}))
@@ -58,17 +65,18 @@ class SoftMargin(LabelledMargin):
 
     K: Gram
     y: FloatArray
-    C: float
+    C: Penalty
 
-    def __init__(self, K: Gram | MatrixLike, y: npt.ArrayLike, C: float) -> None:
+    def __init__(self, K: Gram | MatrixLike, y: npt.ArrayLike, C: PenaltyLike) -> None:
         kernel = Gram.of(K)
         labels = binary_labels(y, len(kernel.matrix))
-        penalty = positive("C", C, infinite=True)
+        penalty = given_penalty(C, infinite=True)
+        require_penalty_of_each_point(penalty, labels.size)
         refuse_large_penalty(penalty, kernel.scale)
         self.__attrs_init__(kernel, labels, penalty)
 
     def describe(self) -> str:
-        return f"SoftMargin(n={self.K.size}, C={self.C:g})"
+        return f"SoftMargin(n={self.K.size}, {penalty_text(self.C)})"
 
     # The formulations
 
@@ -93,18 +101,18 @@ class SoftMargin(LabelledMargin):
     def _polyhedron(self) -> Polyhedron:
         """minimise -1'u over u >= 0, u <= C / length, y'u = 0."""
         n = self.K.size
-        box = self.C / self._units.length
+        box = np.full(n, self.C / self._units.length)
         rows = [sparse.csr_array(self.y[None, :]), -sparse.eye_array(n)]
         right = [np.zeros(n + 1)]
-        if np.isfinite(box):
+        if np.isfinite(box).all():
             rows.append(sparse.eye_array(n))
-            right.append(np.full(n, box))
+            right.append(box)
         A = sparse.vstack(rows, format="csc")
         b = np.concatenate(right)
 
         # y'u = 0: both classes have the same sum, at most that of the smaller one at its bounds.
-        smaller_class = min(np.count_nonzero(self.y > 0), np.count_nonzero(self.y < 0))
-        return Polyhedron(np.full(n, -1.0), A, b, zero=1, radius=2 * smaller_class * box)
+        smaller = min(float(box[self.y > 0].sum()), float(box[self.y < 0].sum()))
+        return Polyhedron(np.full(n, -1.0), A, b, zero=1, radius=2 * smaller)
 
     def _recover(self, x: FloatArray, y: FloatArray | None) -> Point:
         alpha = self._units.length * x[: self.y.size]
@@ -121,7 +129,7 @@ class SoftMargin(LabelledMargin):
         It is asked of K as stored: the forms by a factor of K, which is computed, may be singular
         where K is not.
         """
-        if np.isfinite(self.C):
+        if np.isfinite(largest(self.C)):
             return False
         form = self._polyhedron().with_quadratic(self.y[:, None] * self.K.matrix * self.y)
         return proven_ray(ConeStatement.of_form(form), form, point.alpha)
@@ -142,7 +150,7 @@ class SoftMargin(LabelledMargin):
         n = self.y.size
         rows = [sparse.csr_array(self.y[None, :]), -sparse.eye_array(n)]
         b = np.zeros(n + 1)
-        if np.isfinite(self.C):
+        if np.isfinite(largest(self.C)):
             rows.append(sparse.eye_array(n))
             b = np.concatenate((b, np.full(n, self.C)))
         Q = sparse.csc_array(self.y[:, None] * self.K.matrix * self.y)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction as Q
 from itertools import product
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from klopt.kernels.gram import Gram, proven_floor
 from klopt.kernels.rbf import gaussians
 from klopt.model.problem import Bracket, Point
 from klopt.problems.epsilon_margin import EpsilonMargin
-from klopt.problems.multiple_kernel import MultipleKernel
+from klopt.problems.multiple_kernel import Loss, MultipleKernel
 from klopt.problems.nu_margin import NuMargin
 from klopt.problems.soft_margin import SoftMargin
 from klopt.proof.directed import (
@@ -101,19 +102,21 @@ def form(H: Rows, x: Sequence[Q]) -> Q:
     return sum((x[i] * H[i][j] * x[j] for i in range(n) for j in range(n)), Q(0))
 
 
-def soft_margin_optimum(K: np.ndarray, y: np.ndarray, C: float, scale: Q = Q(1)) -> Q:
+def soft_margin_optimum(K: np.ndarray, y: np.ndarray, C: float | np.ndarray, scale: Q = Q(1)) -> Q:
     n = len(y)
-    labels, box = exact(y), Q(C)
+    labels, boxes = exact(y), exact(np.broadcast_to(C, n))
     entries = rows_of(K)
     H = [[scale * labels[i] * entries[i][j] * labels[j] for j in range(n)] for i in range(n)]
-    piece = [(Q(0), Q(0), Q(1)), (box, box, Q(1)), (Q(0), box, Q(1))]
-    points = corners(H, [piece] * n, [(labels, Q(0))])
+    pieces = [[(Q(0), Q(0), Q(1)), (box, box, Q(1)), (Q(0), box, Q(1))] for box in boxes]
+    points = corners(H, pieces, [(labels, Q(0))])
     return max(sum(x) - form(H, x) / 2 for x in points)
 
 
-def epsilon_margin_optimum(K: np.ndarray, y: np.ndarray, C: float, epsilon: float) -> Q:
+def epsilon_margin_optimum(
+    K: np.ndarray, y: np.ndarray, C: float | np.ndarray, epsilon: float, scale: Q = Q(1)
+) -> Q:
     n = len(y)
-    H, box, tube = rows_of(K), Q(C), Q(epsilon)
+    H, tube = [[scale * entry for entry in row] for row in rows_of(K)], Q(epsilon)
     pieces = [
         [
             (Q(0), Q(0), Q(0)),
@@ -122,7 +125,7 @@ def epsilon_margin_optimum(K: np.ndarray, y: np.ndarray, C: float, epsilon: floa
             (Q(0), box, target - tube),
             (-box, Q(0), target + tube),
         ]
-        for target in exact(y)
+        for target, box in zip(exact(y), exact(np.broadcast_to(C, n)), strict=True)
     ]
     points = corners(H, pieces, [([Q(1)] * n, Q(0))])
     targets = exact(y)
@@ -145,6 +148,12 @@ def nu_margin_optimum(K: np.ndarray, y: np.ndarray, nu: float) -> Q:
     above = corners(H, [piece] * n, planes[:1])
     found += [form(H, x) / 2 for x in above if sum(x) >= least]
     return min(found)
+
+
+def repeated(K: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """The kernel of points of which each stands there several times."""
+    often = np.repeat(np.arange(len(times)), times)
+    return np.asarray(K[np.ix_(often, often)])
 
 
 def assert_holds(bracket: Bracket, optimum: Q) -> None:
@@ -170,10 +179,16 @@ def tempting_gram(rng: Generator, n: int) -> Gram:
     return Gram.of(unit * np.exp(-np.square(X[:, None] - X).sum(axis=2)))
 
 
-def any_vector(rng: Generator, n: int, C: float) -> np.ndarray:
+def any_vector(rng: Generator, n: int, C: float | np.ndarray) -> np.ndarray:
     """A good or an absurd guess of coefficients."""
     size = rng.choice([0.0, 1e-30, 1e-3, 1.0, 1e3, 1e30, np.nan])
-    return np.asarray(size * min(C, 1e280) * rng.normal(size=n))
+    return np.asarray(size * np.minimum(C, 1e280) * rng.normal(size=n))
+
+
+def any_penalty(rng: Generator, n: int, share: float, K: Gram) -> float | np.ndarray:
+    """One penalty, or one for each point, up to a million times apart."""
+    C = share / K.scale
+    return C if rng.random() < 0.4 else C * 10.0 ** rng.uniform(-3, 3, size=n)
 
 
 penalties = st.sampled_from([1e-6, 1.0, 1e3, 1e9])
@@ -183,7 +198,7 @@ penalties = st.sampled_from([1e-6, 1.0, 1e3, 1e9])
 @at_most(40)
 def test_soft_margin(rng: Generator, n: int, share: float) -> None:
     K, y = tempting_gram(rng, n), signs(rng, n)
-    C = share / K.scale
+    C = any_penalty(rng, n, share, K)
     problem = SoftMargin(K, y, C)
     optimum = soft_margin_optimum(K.matrix, y, C)
     assert_holds(problem.bracket(Point({"alpha": any_vector(rng, n, C)})), optimum)
@@ -199,7 +214,7 @@ def test_soft_margin(rng: Generator, n: int, share: float) -> None:
 @at_most(30)
 def test_epsilon_margin(rng: Generator, n: int, share: float, epsilon: float) -> None:
     K = tempting_gram(rng, n)
-    C = share / K.scale
+    C = any_penalty(rng, n, share, K)
     y = rng.normal(size=n) + rng.choice([0.0, 1e8])
     problem = EpsilonMargin(K, y, C, epsilon)
     optimum = epsilon_margin_optimum(K.matrix, y, C, epsilon)
@@ -209,6 +224,60 @@ def test_epsilon_margin(rng: Generator, n: int, share: float, epsilon: float) ->
     normal = rng.normal(size=len(K.factor()))
     for beta in (rng.normal(size=n), 2 * C * np.ones(n), found.point.beta):
         assert_holds(problem.proof(Point({"beta": beta}, {"normal": normal})), optimum)
+
+
+@given(rng=generators, n=st.integers(4, 20), share=st.sampled_from([0.1, 1.0, 100.0]))
+@at_most(20)
+def test_a_point_with_twice_the_penalty_is_two_points(rng: Generator, n: int, share: float) -> None:
+    X = rng.normal(size=(n, 2))
+    K = np.exp(-np.square(X[:, None] - X).sum(axis=2))
+    times = rng.integers(1, 4, size=n)
+    more = repeated(K, times)
+    y = signs(rng, n)
+    targets = rng.normal(size=n)
+    squared = repeated(K**2, times)
+    pairs = [
+        *(
+            (
+                MultipleKernel([K, K**2], y, share * times, loss, norm),
+                MultipleKernel([more, squared], np.repeat(y, times), share, loss, norm),
+            )
+            for loss in get_args(Loss)
+            for norm in ("block-l1", 1.5)
+        ),
+        (SoftMargin(K, y, share * times), SoftMargin(more, np.repeat(y, times), share)),
+        (
+            EpsilonMargin(K, targets, share * times, 0.1),
+            EpsilonMargin(more, np.repeat(targets, times), share, 0.1),
+        ),
+    ]
+    for weighted, often in pairs:
+        one = klopt.solve(weighted, tol=1e-9).require()
+        two = klopt.solve(often, tol=1e-9).require()
+        assert abs(one.value - two.value) <= 1e-8 * (1 + abs(two.value))
+
+
+@pytest.mark.parametrize("backend", ["libsvm", "highs", "clarabel", "active_set"])
+def test_every_route_takes_a_penalty_of_each_point(backend: str) -> None:
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(30, 2)), signs(rng, 30)
+    K = np.exp(-np.square(X[:, None] - X).sum(axis=2))
+    C = 10.0 ** rng.uniform(-1, 1, size=30)
+    truth = klopt.solve(SoftMargin(K, y, C), tol=1e-9).require().value
+    found = klopt.solve(SoftMargin(K, y, C), backend)
+    assert found.lower <= truth + 1e-7
+    assert found.upper >= truth - 1e-7
+    assert found.certificate.relative_gap < 1e-2
+
+
+def test_penalties_that_are_none_are_refused() -> None:
+    K = np.eye(2)
+    with pytest.raises(klopt.InvalidProblem, match=r"C\[1\] is 0; expected a positive number"):
+        SoftMargin(K, [1, -1], [1.0, 0.0])
+    with pytest.raises(klopt.InvalidProblem, match="C has 3 entries; expected one number, or 2"):
+        EpsilonMargin(K, [1, -1], [1.0, 2.0, 3.0], 0.1)
+    assert SoftMargin(K, [1, -1], [2.0, 2.0]).C == 2.0
+    assert SoftMargin(K, [1, -1], [1.0, 2.0]).describe() == "SoftMargin(n=2, C=1..2)"
 
 
 @given(rng=generators, n=st.integers(2, 4), share=st.sampled_from([1e-9, 0.1, 0.7, 1.0]))
@@ -237,7 +306,7 @@ def test_multiple_kernel_of_equal_kernels(
     K, y = tempting_gram(rng, n), signs(rng, n)
     if K.floor < 0:
         K = Gram.of(K.matrix + 1e-3 * K.scale * np.eye(n))
-    C = share / K.scale
+    C = any_penalty(rng, n, share, K)
     problem = MultipleKernel([K, K], y, C, norm=norm)
     optimum = soft_margin_optimum(K.matrix, y, C, {1: Q(1), 2: Q(2), np.inf: Q(4)}[norm])
     weights = rng.normal(size=2)
@@ -250,20 +319,62 @@ def test_multiple_kernel_of_equal_kernels(
     assert_holds(problem.proof(Point(forged, {"classifier": beta})), optimum)
 
 
+@given(rng=generators, n=st.integers(2, 3), share=penalties, norm=st.sampled_from([1, 2, np.inf]))
+@at_most(30)
+def test_multiple_kernel_regression_of_equal_kernels(
+    rng: Generator, n: int, share: float, norm: float
+) -> None:
+    K = tempting_gram(rng, n)
+    if K.floor < 0:
+        K = Gram.of(K.matrix + 1e-3 * K.scale * np.eye(n))
+    C = any_penalty(rng, n, share, K)
+    y = rng.normal(size=n) + rng.choice([0.0, 1e8])
+    epsilon = float(rng.choice([0.0, 0.1]))
+    problem = MultipleKernel([K, K], y, C, "epsilon", norm, epsilon)
+    scale = {1: Q(1), 2: Q(2), np.inf: Q(4)}[norm]
+    optimum = epsilon_margin_optimum(K.matrix, y, C, epsilon, scale)
+    weights = rng.normal(size=2)
+    point = Point({"alpha": any_vector(rng, n, C), "weights": weights})
+    assert_holds(problem.bracket(point), optimum)
+    found = klopt.solve(problem)
+    assert_holds(Bracket(found.lower, found.upper, found.point), optimum)
+    beta = rng.normal(size=(2, n)) / K.scale
+    for signed in (rng.normal(size=n) / K.scale, 2 * C * np.ones(n), balanced(C * np.ones(n))):
+        forged = {"signed": signed, "weights": rng.normal(size=2)}
+        assert_holds(problem.proof(Point(forged, {"classifier": beta})), optimum)
+
+
+@pytest.mark.parametrize("norm", ["block-l1", "block-linf", 1.5])
+def test_a_regression_with_several_kernels_is_that_with_their_mixture(norm: float | str) -> None:
+    """Given its weights, and for any norm but "block-l1" by Young's inequality, the value is that of one kernel."""
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(40, 2))
+    y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=40)
+    squares = np.square(X[:, None] - X).sum(axis=2)
+    kernels = [np.exp(-squares / width) for width in (0.3, 3.0)]
+    C = 10.0 ** rng.uniform(-1, 1, size=40)
+    problem = MultipleKernel(kernels, y, C, "epsilon", norm, 0.05)  # type: ignore[arg-type]
+    found = klopt.solve(problem, tol=1e-9).require()
+    mixture = np.asarray(found.kernel)
+    plain = klopt.solve(EpsilonMargin(mixture, y, C, 0.05), tol=1e-9).require()
+    np.testing.assert_allclose(mixture @ found.point.alpha, mixture @ plain.point.beta, atol=1e-4)
+    assert float(found.point.bias) == pytest.approx(float(plain.point.bias), abs=1e-3)
+
+
 @given(rng=generators, n=st.integers(1, 5), norm=st.sampled_from([1, 1.5, 3, np.inf]))
 @at_most(30)
 def test_multiple_kernel_with_the_squared_loss(rng: Generator, n: int, norm: float) -> None:
     """y'(t K + I/C)^-1 y / 2 with t = 2^(2/s), 2/s = 2 - 2/p, between two rationals."""
     K = Gram.of(radial_gram(rng, n) + 1e-2 * np.eye(n))
     y = rng.normal(size=n)
-    C = 10.0 ** rng.integers(-3, 4)
+    C = 10.0 ** rng.integers(-3, 4) * (1.0 if n % 2 else rng.uniform(0.1, 9.0, size=n))
     power = Q(2) if np.isinf(norm) else 2 - 2 / Q(norm)
     root = float(2 ** float(power))
     optima = []
     for t in (Q(root) * (1 + Q(1, 2**50)), Q(root) * (1 - Q(1, 2**50))):
         A = [[t * entry for entry in row] for row in rows_of(K.matrix)]
         for i in range(n):
-            A[i][i] += 1 / Q(float(C))
+            A[i][i] += 1 / Q(float(np.broadcast_to(C, n)[i]))
         x = solution(A, exact(y))
         assert x is not None
         optima.append(sum(a * b for a, b in zip(x, exact(y), strict=True)) / 2)
@@ -287,6 +398,7 @@ def test_numbers_that_are_not_finite_prove_nothing() -> None:
             (EpsilonMargin(K, y, 10.0, 0.0).proof(Point({"beta": z})), Q(1)),
             (NuMargin(K, y, 1.0).proof(Point({"shares": z})), Q(1, 4)),
             (MultipleKernel([K, K], y, 10.0).proof(Point({"signed": z})), Q(1)),
+            (MultipleKernel([K], y, 10.0, "epsilon", 1, 0.0).proof(Point({"signed": z})), Q(1)),
         ):
             assert_holds(bracket, optimum)
 

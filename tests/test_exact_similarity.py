@@ -63,8 +63,12 @@ def groups_of(problem: Any) -> list[list[np.ndarray]]:
 
 def hinge(problem: Any, f: Any, squared_norm: Fraction) -> mp.mpf:
     y = fractions(problem.y)
-    short = sum((max(Fraction(0), 1 - yi * fi) for yi, fi in zip(y, f, strict=True)), Fraction(0))
-    return real(squared_norm / 2 + Fraction(problem.C) * short)
+    C = fractions(np.broadcast_to(problem.C, y.size))
+    short = sum(
+        (Ci * max(Fraction(0), 1 - yi * fi) for Ci, yi, fi in zip(C, y, f, strict=True)),
+        Fraction(0),
+    )
+    return real(squared_norm / 2 + short)
 
 
 def primal_value(problem: Any, witness: Point) -> mp.mpf:
@@ -113,13 +117,14 @@ def spectra_primal(problem: Any, witness: Point) -> mp.mpf:
     mu, p = fractions(witness.spectra), fractions(witness.classifier)
     V, lam = fractions(problem.eigenvectors), fractions(problem.eigenvalues)
     f = fractions(np.full(problem.y.size, float(witness.offset)))
-    norms, losses = [], Fraction(0)
+    norms, losses = [], mp.mpf(0)
     for mui, pi, Vi, lami in zip(mu, p, V, lam, strict=True):
         s = Fraction(problem.trace) / sum(mui)
         f = f + Vi @ pi
         norms.append(sum(x * x / (s * m) for x, m in zip(pi, mui, strict=True) if m) + Fraction(0))
-        losses += sum((s * m - x) ** 2 for m, x in zip(mui, lami, strict=True))
-    return hinge(problem, f, max(norms)) + real(Fraction(problem.rho) * losses)
+        square = real(sum((s * m - x) ** 2 for m, x in zip(mui, lami, strict=True)))
+        losses += square if problem.loss == "squared" else mp.sqrt(square)
+    return hinge(problem, f, max(norms)) + real(Fraction(problem.rho)) * losses
 
 
 def spectra_dual(problem: Any, a: np.ndarray, g: np.ndarray, z: np.ndarray) -> mp.mpf:
@@ -129,8 +134,13 @@ def spectra_dual(problem: Any, a: np.ndarray, g: np.ndarray, z: np.ndarray) -> m
     total = sum(a * fractions(problem.y))
     for share, zi, Vi, lami in zip(g, z, V, lam, strict=True):
         u = Vi.T @ a
-        prices = [2 * rho * x - v * v / (2 * share) for x, v in zip(zi, u, strict=True)]
-        total += trace * min(prices) - rho * sum(2 * zi * lami + zi * zi)
+        slope = 2 * zi if problem.loss == "squared" else zi
+        prices = [rho * x - v * v / (2 * share) for x, v in zip(slope, u, strict=True)]
+        total += trace * min(prices) - rho * sum(slope * lami)
+        if problem.loss == "squared":
+            total -= rho * sum(zi * zi)
+        else:
+            assert sum(zi * zi) <= 1
     return real(total)
 
 
@@ -160,7 +170,11 @@ def problem_of(
     seed: int, kind: Any, loss: str, tempting: bool, trace: float | None = 5.0
 ) -> SimilarityKernel | SimilarityKernels:
     S, y = instance(seed, 5, 2, tempting)
-    C = float(np.random.default_rng(seed).choice([0.1, 1.0, 300.0]))
+    rng = np.random.default_rng(seed)
+    C: Any = float(rng.choice([0.1, 1.0, 300.0]))
+    # One penalty for all points, or one for each.
+    if seed % 2:
+        C = C * rng.uniform(0.1, 1.0, size=5)
     return kind(S, y, C, 0.3, trace, loss)
 
 
@@ -211,25 +225,25 @@ def test_the_lower_end_is_below_the_value_at_the_witness_and_near_it(
     kept = {name: witness.dual[name] for name in ("multipliers", "shares")}
     bracket = problem.proof(Point(witness.primal, {**kept, "gradients": Z}))
     exact = dual_value(problem, kept["multipliers"], kept["shares"][0], Z)
-    size = 1 + abs(exact) + max(np.abs(S.matrix).sum() for S in problem.S) + problem.C**2
+    size = 1 + abs(exact) + max(np.abs(S.matrix).sum() for S in problem.S) + np.max(problem.C) ** 2
     assert exact - 1e-10 * size <= bracket.lower <= exact
 
 
-@given(seeds, st.booleans())
-@at_most(30)
+@given(seeds, st.booleans(), st.sampled_from(["squared", "euclidean"]))
+@at_most(40)
 def test_both_ends_of_given_spectra_enclose_the_values_at_the_witness(
-    seed: int, tempting: bool
+    seed: int, tempting: bool, loss: Any
 ) -> None:
     S, y = instance(seed, 5, 2, tempting)
     rng = np.random.default_rng(seed)
-    C = float(rng.choice([0.1, 1.0, 300.0]))
-    problem = SimilaritySpectra(S, y, C, 0.3, 5.0)
-    witness = problem.witness(Point({"alpha": rng.uniform(0, C, size=5), "gamma": [0.3, 0.7]}))
+    C = float(rng.choice([0.1, 1.0, 300.0])) * rng.uniform(0.1, 1.0, size=5)
+    problem = SimilaritySpectra(S, y, C, 0.3, 5.0, loss)
+    witness = problem.witness(Point({"alpha": rng.uniform(0, C), "gamma": [0.3, 0.7]}))
     bracket = problem.proof(witness)
-    z = witness.spectra - problem.eigenvalues
-    lower = spectra_dual(problem, witness.multipliers, witness.shares[0], z)
+    z = witness.dual["differences"]
+    lower = max(spectra_dual(problem, witness.multipliers, shares, z) for shares in witness.shares)
     upper = spectra_primal(problem, witness)
-    size = 1 + abs(lower) + float(np.square(problem.eigenvalues).sum()) + C**2
+    size = 1 + abs(lower) + float(np.square(problem.eigenvalues).sum()) + C.max() ** 2
     assert lower - 1e-10 * size <= bracket.lower <= lower
     assert upper <= bracket.upper <= upper * (1 + mp.mpf(10) ** -9) + 1e-9
 
@@ -448,17 +462,19 @@ def test_no_two_forged_arrays_give_a_false_end(kind: Any, trace: float | None) -
     assert not false_ends(problem, good, {"gradients": gradients}, exact)
 
 
-def test_no_two_forged_arrays_give_a_false_end_of_spectra() -> None:
-    problem = SimilaritySpectra([0.3 * np.eye(4)] * 3, Y, 0.1, 0.3, 0.7)
+@pytest.mark.parametrize("loss", ["squared", "euclidean"])
+def test_no_two_forged_arrays_give_a_false_end_of_spectra(loss: Any) -> None:
+    problem = SimilaritySpectra([0.3 * np.eye(4)] * 3, Y, 0.1, 0.3, 0.7, loss)
     good = problem.witness(Point({"alpha": np.full(4, 0.1)}))
-    assert not false_ends(problem, good, {}, spectra_of_identity(0.1, 0.3))
+    assert not false_ends(problem, good, {}, spectra_of_identity(0.1, 0.3, loss))
 
 
-def spectra_of_identity(C: float, rho: float) -> Fraction:
+def spectra_of_identity(C: float, rho: float, loss: str) -> Fraction:
     """The optimum of three S_i = 0.3 I with trace 0.7: equal eigenvalues are best."""
     tau, s, r = Fraction(0.7), Fraction(0.3), Fraction(rho)
     t = min(Fraction(C), 4 / (9 * tau))
-    return 4 * t - 9 * tau * t * t / 2 + 3 * r * 4 * (tau / 4 - s) ** 2
+    distance = 2 * abs(tau / 4 - s)
+    return 4 * t - 9 * tau * t * t / 2 + 3 * r * (distance**2 if loss == "squared" else distance)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -482,11 +498,12 @@ def test_without_losses_the_optimum_is_that_of_a_ridge(loss: str, C: float, kind
 
 @pytest.mark.parametrize("rho", [0.0, 0.3, 1e6])
 @pytest.mark.parametrize("C", [1e-8, 0.1, 1e4])
-def test_spectra_of_the_identity_in_closed_form(rho: float, C: float) -> None:
+@pytest.mark.parametrize("loss", ["squared", "euclidean"])
+def test_spectra_of_the_identity_in_closed_form(rho: float, C: float, loss: Any) -> None:
     """The eigenvectors are the unit vectors: equal eigenvalues are best."""
-    problem = SimilaritySpectra([0.3 * np.eye(4)] * 3, Y, C, rho, 0.7)
+    problem = SimilaritySpectra([0.3 * np.eye(4)] * 3, Y, C, rho, 0.7, loss)
     np.testing.assert_array_equal(np.abs(problem.eigenvectors), [np.eye(4)] * 3)
-    exact = spectra_of_identity(C, rho)
+    exact = spectra_of_identity(C, rho, loss)
     t = min(Fraction(C), 4 / (9 * Fraction(0.7)))
     flat = np.array([np.eye(4) * 0.175] * 3)
     for alpha in (np.full(4, float(t)), np.zeros(4), np.array([1.0, 0.0, 2.0, -5.0])):

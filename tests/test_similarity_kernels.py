@@ -86,6 +86,45 @@ def test_at_the_optimum_the_svm_is_multiple_kernel_learning_with_the_learned_ker
 # --- brackets
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_spectra_near_in_the_euclidean_distance_are_those_of_another_solver(seed: int) -> None:
+    """(7) of Kundu et al. (2010) with the loss of its section 4, as CVXPY reads it."""
+    cp = pytest.importorskip("cvxpy")
+    S, y = similarities(seed, 10, 2)
+    C = np.random.default_rng(seed).uniform(0.2, 3.0, size=10)
+    t, b, xi = cp.Variable(), cp.Variable(), cp.Variable(10, nonneg=True)
+    rules, f, losses = [], 0, 0
+    for M in S:
+        lam, V = np.linalg.eigh(M)
+        mu, r, u = (cp.Variable(10, nonneg=True), cp.Variable(10, nonneg=True), cp.Variable(10))
+        rules += [cp.SOC(mu[j] + r[j], cp.hstack([2 * u[j], mu[j] - r[j]])) for j in range(10)]
+        rules += [cp.sum(r) <= t, cp.sum(mu) == 10]
+        f = f + V @ u
+        losses = losses + cp.norm(mu - lam)
+    rules.append(cp.multiply(y, f + b) >= 1 - xi)
+    program = cp.Problem(cp.Minimize(t / 2 + C @ xi + 0.3 * losses), rules)
+    program.solve(solver="CLARABEL")
+    problem = SimilaritySpectra(S, y, C, 0.3, 10.0, "euclidean")
+    result = optimum(problem)
+    assert result.value == pytest.approx(program.value, abs=2e-6)
+    assert not any(form.name == "smooth" for form in problem.formulations())
+    with pytest.raises(klopt.InvalidProblem, match="loss is 'l1'; expected one of squared"):
+        SimilaritySpectra(S, y, 1.0, 0.3, 10.0, "l1")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [SimilarityKernels, SimilaritySpectra])
+def test_a_penalty_of_each_point_is_a_box_of_each_multiplier(kind: type) -> None:
+    S, y = similarities(2, 8, 2)
+    C = np.random.default_rng(2).uniform(0.05, 1.0, size=8)
+    result = optimum(kind(S, y, C, 0.2, 8.0))
+    assert (result.point.alpha <= C).all()
+    # Against its own kernel the multipliers are those of a support vector machine.
+    svm = klopt.solve(klopt.problems.SoftMargin(result.kernel, y, C), tol=1e-9).require()
+    a = y * result.point.alpha
+    value = result.point.alpha.sum() - a @ result.kernel @ a / 2
+    assert value == pytest.approx(svm.value, abs=1e-5)
+
+
 @pytest.mark.parametrize("loss", [*LOSSES, "spectra"])
 def test_all_routes_prove_the_same_optimum(loss: str) -> None:
     S, y = similarities(4, 8, 2)

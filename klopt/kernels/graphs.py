@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 import numbers
 from dataclasses import dataclass
-from typing import Literal, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -53,11 +53,14 @@ __all__ = [
     "class_labels",
     "knn_graph",
     "laplacian",
+    "sparse_norms",
     "supervised_graph",
     "supervised_laplacian",
     "supervised_targets",
 ]
 
+Points = Any
+"""Points, one in each row: a dense matrix, or a sparse one by rows."""
 Weights = Literal["binary", "gaussian"]
 IntArray = npt.NDArray[np.int64]
 
@@ -78,7 +81,7 @@ def knn_graph(
     Parameters
     ----------
     X
-        The points, one in each row.
+        The points, one in each row; a sparse matrix stays sparse.
     neighbours
         The number of nearest neighbours of a point.
     weights
@@ -92,11 +95,11 @@ def knn_graph(
            [1., 0., 1.],
            [0., 1., 0.]])
     """
-    points = matrix("X", X)
-    if not points.shape[1]:
-        raise InvalidProblem(f"X is {len(points)} x 0; expected points with coordinates")
-    n = len(points)
-    count = _neighbour_count(neighbours, len(points))
+    points = csc("X", X).tocsr() if sparse.issparse(X) else matrix("X", X)
+    n, columns = points.shape
+    if not columns:
+        raise InvalidProblem(f"X is {n} x 0; expected points with coordinates")
+    count = _neighbour_count(neighbours, n)
     if weights not in get_args(Weights):
         raise InvalidProblem(
             f"weights is {weights!r}; expected one of {', '.join(get_args(Weights))}"
@@ -107,7 +110,12 @@ def knn_graph(
         )
     width = None if bandwidth is None else positive("bandwidth", bandwidth)
 
-    unit, exponent = scaled_to_one(points)
+    unit: Points
+    if sparse.issparse(points):
+        scaled, exponent = scaled_to_one(points.data)
+        unit = sparse.csr_array((scaled, points.indices, points.indptr), shape=points.shape)
+    else:
+        unit, exponent = scaled_to_one(points)
     i, j = _edges(unit, count)
     if weights == "binary":
         values = np.ones(i.size)
@@ -274,25 +282,44 @@ def _neighbour_count(neighbours: object, n: int) -> int:
     return int(neighbours)
 
 
-def _edges(points: FloatArray, neighbours: int) -> tuple[IntArray, IntArray]:
+def _edges(points: Points, neighbours: int) -> tuple[IntArray, IntArray]:
     """Both ends, i < j, of the undirected edges of the neighbour graph, each once."""
     from sklearn.neighbors import NearestNeighbors
 
-    # Distances by inner products lose digits far from the origin; a constant column, however large,
-    # becomes 0.
-    constant = points.max(axis=0) == points.min(axis=0)
-    centred, _ = scaled_to_one(points - np.where(constant, points[0], points.mean(axis=0)))
+    n = points.shape[0]
+    centred: Points
+    is_sparse: bool = sparse.issparse(points)
+    if is_sparse:
+        # Moved points would be dense: entries that are mostly 0 are near the origin as they are.
+        centred = sparse.csr_matrix(points)
+    else:
+        # Distances by inner products lose digits far from the origin; a constant column, however
+        # large, becomes 0.
+        constant = points.max(axis=0) == points.min(axis=0)
+        centred, _ = scaled_to_one(points - np.where(constant, points[0], points.mean(axis=0)))
     search = NearestNeighbors(n_neighbors=neighbours).fit(centred)
     others = search.kneighbors(return_distance=False).ravel().astype(np.int64)
-    own = np.repeat(np.arange(len(points)), neighbours)
+    own = np.repeat(np.arange(n), neighbours)
     # The edge (i, j), i < j, as the number i n + j: each direction gives the same one.
-    n = len(points)
     codes = np.unique(np.minimum(own, others) * n + np.maximum(own, others))
     return codes // n, codes % n
 
 
-def _lengths(points: FloatArray, i: IntArray, j: IntArray) -> FloatArray:
+def sparse_norms(rows: Any) -> FloatArray:
+    """Return the norms of the rows of a sparse matrix.
+
+    >>> sparse_norms(sparse.csr_array(np.array([[3.0, 4.0], [0.0, 0.0]])))
+    array([5., 0.])
+    """
+    squares: FloatArray = np.asarray(rows.multiply(rows).sum(axis=1), dtype=float).ravel()
+    return np.sqrt(squares)
+
+
+def _lengths(points: Points, i: IntArray, j: IntArray) -> FloatArray:
     """||x_i - x_j|| from differences, which unlike inner products give exactly 0 for duplicates."""
+    is_sparse: bool = sparse.issparse(points)
+    if is_sparse:
+        return sparse_norms(points[i] - points[j])
     # Parts of about 10^7 numbers bound the memory of the differences.
     parts = np.array_split(np.arange(i.size), 1 + i.size * points.shape[1] // 10**7)
     return np.concatenate([_norms(points[i[part]] - points[j[part]]) for part in parts])

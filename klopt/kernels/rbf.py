@@ -63,13 +63,24 @@ def gaussians(X: FloatArray, gammas: Sequence[float]) -> list[tuple[FloatArray, 
     return [(K, _floor(K, gamma * error)) for gamma, K in zip(gammas, matrices, strict=True)]
 
 
-def gamma_scale(X: FloatArray) -> float:
+def gamma_scale(X: FloatArray, weights: FloatArray | None = None) -> float:
     """Return 1 / (columns x variance), scikit-learn's "scale"; 1 where all entries are equal.
+
+    With weights a row counts as often as its weight says.
 
     >>> gamma_scale(np.array([[0.0], [2.0]]))
     1.0
+    >>> gamma_scale(np.array([[0.0], [2.0]]), np.array([3.0, 1.0])) == gamma_scale(
+    ...     np.array([[0.0], [0.0], [0.0], [2.0]])
+    ... )
+    True
     """
-    variance = float(np.var(X, dtype=float))
+    if weights is None:
+        variance = float(np.var(X, dtype=float))
+    else:
+        means = np.average(X, axis=1)
+        centre = float(np.average(means, weights=weights))
+        variance = float(np.average(np.square(X - centre).mean(axis=1), weights=weights))
     return 1 / (X.shape[1] * variance) if variance > 0 else 1.0
 
 

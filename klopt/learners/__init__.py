@@ -1,9 +1,11 @@
 """scikit-learn estimators over klopt's problems, each with the certified result of what it learned.
 
+    Harmonic, LapRLS, LapSVM    smooth functions on a graph of the points; nothing is certified
     OSK, ScgOSK, SKL            kernels on a graph of the points, labels -1 unlabelled; transductive
     LDK, ScgLDK                 kernel functions near a given one, labels -1 unlabelled
-    MklSVC, MklRidge            models with a mixture of kernels (`klopt.learners.kernels`)
+    MklSVC, MklSVR, MklRidge    models with a mixture of kernels (`klopt.learners.kernels`)
     ESKL, EMKL, REKL            models with kernels learned from (indefinite) similarities
+    SimilarityFeatures          similarities to the training points as features, for any model
     DankSVC, DankSVR            models with a kernel learned entry by entry
 
 >>> from klopt import learners
@@ -19,10 +21,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from klopt.learners import kernels as kernels
+    from klopt.learners import kernels as kernels, selection as selection
     from klopt.learners.adaptive import DankSVC as DankSVC, DankSVR as DankSVR
     from klopt.learners.logdet import LDK as LDK, ScgLDK as ScgLDK
-    from klopt.learners.multiple import MklRidge as MklRidge, MklSVC as MklSVC
+    from klopt.learners.manifold import Harmonic as Harmonic, LapRLS as LapRLS, LapSVM as LapSVM
+    from klopt.learners.mixtures import (
+        SimilarityFeatures as SimilarityFeatures,
+        aligned_weights as aligned_weights,
+        alternating_weights as alternating_weights,
+    )
+    from klopt.learners.multiple import MklRidge as MklRidge, MklSVC as MklSVC, MklSVR as MklSVR
     from klopt.learners.ordered import OSK as OSK, ScgOSK as ScgOSK
     from klopt.learners.similarity import EMKL as EMKL, ESKL as ESKL, REKL as REKL
     from klopt.learners.spectral import SKL as SKL
@@ -30,19 +38,23 @@ if TYPE_CHECKING:
 _NAMES = {
     "adaptive": ("DankSVC", "DankSVR"),
     "logdet": ("LDK", "ScgLDK"),
-    "multiple": ("MklRidge", "MklSVC"),
+    "manifold": ("Harmonic", "LapRLS", "LapSVM"),
+    "mixtures": ("SimilarityFeatures", "aligned_weights", "alternating_weights"),
+    "multiple": ("MklRidge", "MklSVC", "MklSVR"),
     "ordered": ("OSK", "ScgOSK"),
     "similarity": ("EMKL", "ESKL", "REKL"),
     "spectral": ("SKL",),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
-__all__ = sorted([*_HOMES, "kernels"])
+_MODULES = ("kernels", "selection")
+
+__all__ = sorted([*_HOMES, *_MODULES])
 
 
 def __getattr__(name: str) -> Any:
-    if name == "kernels":
-        return import_module(f"{__name__}.kernels")
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
     if name not in _HOMES:
         raise AttributeError(
             f"module {__name__!r} has no learner {name!r}; there are: {', '.join(sorted(_HOMES))}"

@@ -1,19 +1,25 @@
 """The base of all learners: labels in, a certified result out, a warning without a certificate.
 
-Labels are any that scikit-learn takes. For learners that also learn from unlabelled points -1
-(among strings "-1") means that the label is not known; for the others it is a class like any other.
+Labels are any that scikit-learn takes. For learners that also learn from unlabelled points the
+label `unlabelled`, by default -1 (among strings "-1"), means that the label is not known; for the
+others it is a class like any other. With unlabelled=0 labels may be -1, 0 and +1, as in the papers.
+
+Weights of points multiply C: a point of weight 2 is two points at one place wherever the kernel
+does not depend on how often a point occurs. Points of weight 0 are not trained on.
 """
 
 from __future__ import annotations
 
 import warnings
-from typing import Any, cast, overload
+from typing import Any, Literal, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from klopt.arrays import FloatArray, freeze
 from klopt.engine.pipeline import solve
@@ -25,9 +31,21 @@ from klopt.model.backend import Backend
 from klopt.model.problem import Problem
 from klopt.proof.certificate import Verdict
 
-__all__ = ["PRECOMPUTED", "Classifier", "Codes", "Learner", "entries", "part"]
+__all__ = [
+    "PRECOMPUTED",
+    "ClassWeight",
+    "Classifier",
+    "Codes",
+    "Learner",
+    "Unlabelled",
+    "entries",
+    "is_mark",
+    "part",
+]
 
 Codes = npt.NDArray[np.int64]
+ClassWeight = dict[Any, float] | Literal["balanced"] | None
+Unlabelled = int | str | None
 PRECOMPUTED = "precomputed"
 
 
@@ -36,11 +54,12 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     backend: str | Backend | None
     tol: float
+    time_limit: float | None
     n_features_in_: int
 
     def _certified(self, problem: Problem) -> Result:
         """Return the result of a problem; warn without a proven optimum, raise without a point."""
-        result = solve(problem, self.backend, tol=self.tol)
+        result = solve(problem, self.backend, tol=self.tol, time_limit=self.time_limit)
         who = type(self).__name__
         if result.verdict is Verdict.INFEASIBLE:
             raise InvalidProblem(
@@ -65,11 +84,43 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         """X checked as scikit-learn does, in float64."""
         return cast(FloatArray, validate_data(self, X, reset=reset, dtype=np.float64))
 
+    @staticmethod
+    def _checked_weights(sample_weight: Any, X: Any) -> FloatArray:
+        """Finite weights of the points, not negative and not all 0; by default all are 1."""
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        if (weights < 0).any():
+            at = int(np.argmin(weights))
+            raise ValueError(
+                f"Negative values in data passed to `sample_weight`: sample_weight[{at}] is "
+                f"{weights[at]:g}; weights are 0 or positive"
+            )
+        if not weights.any():
+            raise ValueError("sample_weight is 0 for every point; nothing is left to learn from")
+        return cast(FloatArray, weights)
+
 
 class Classifier(ClassifierMixin, Learner):  # type: ignore[misc]
     """A learner of classes."""
 
     classes_: npt.NDArray[Any]
+    class_weight: ClassWeight
+    unlabelled: Unlabelled
+
+    def _point_weights(self, sample_weight: Any, X: Any, codes: Codes) -> FloatArray:
+        """The weight of each point: its own times that of its class, 1 where it has no label."""
+        weights = self._checked_weights(sample_weight, X).copy()
+        known = codes >= 0
+        each = compute_class_weight(
+            self.class_weight, classes=self.classes_, y=self.classes_[codes[known]]
+        )
+        weights[known] *= each[codes[known]]
+        for code, label in enumerate(self.classes_.tolist()):
+            if not weights[codes == code].any():
+                raise ValueError(
+                    f"all points of the class {label!r} have the weight 0; "
+                    f"{type(self).__name__} needs a point of each class: leave the class out of y"
+                )
+        return weights
 
     def _labelled(
         self, X: Any, y: Any, *, unlabelled: bool, **checks: Any
@@ -77,21 +128,48 @@ class Classifier(ClassifierMixin, Learner):  # type: ignore[misc]
         """X checked, and y as class numbers; with `unlabelled`, -1 where the label is unknown."""
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2, **checks)
         check_classification_targets(y)
-        unknown = _unknown(y) if unlabelled else np.zeros(len(y), dtype=bool)
+        mark = self.unlabelled if unlabelled else None
+        unknown = is_mark(y, mark)
         self.classes_, known = np.unique(y[~unknown], return_inverse=True)
         if self.classes_.size < 2:
             aside = ""
-            if unlabelled:
-                aside = f" besides {UNLABELLED}, which marks points without label,"
+            if mark is not None:
+                aside = f" besides {mark}, which marks points without label,"
             found = "no class"
             if self.classes_.size:
                 found = f"one class only, {self.classes_.tolist()[0]!r}"
             raise ValueError(
-                f"y has{aside} {found}; {type(self).__name__} needs at least two classes"
+                f"y has{aside} {found}; {type(self).__name__} needs at least two classes{_hint(mark)}"
             )
         codes = np.full(len(y), UNLABELLED, dtype=np.int64)
         codes[~unknown] = known
         return X, codes
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy; points without label are left out, with a warning.
+
+        Parameters
+        ----------
+        X, y
+            Points and their labels.
+        sample_weight
+            The weights of the points in the mean.
+        """
+        unknown = is_mark(np.asarray(y), getattr(self, "unlabelled", None))
+        if not unknown.any():
+            return float(super().score(X, y, sample_weight))
+        known = np.flatnonzero(~unknown)
+        if not known.size:
+            raise ValueError(f"every label is {self.unlabelled!r}: there is nothing to score")
+        warnings.warn(
+            f"{unknown.sum()} of {unknown.size} points have no label and are left out of the score; "
+            "klopt.learners.selection has folds of labelled points only",
+            UserWarning,
+            stacklevel=2,
+        )
+        weights = None if sample_weight is None else np.asarray(sample_weight)[known]
+        found = self.predict(X)[known]
+        return float(accuracy_score(np.asarray(y)[known], found, sample_weight=weights))
 
     def _named(self, scores: FloatArray) -> npt.NDArray[Any]:
         """The class of the largest score, or for two classes of the sign."""
@@ -121,14 +199,26 @@ def part(K: FloatArray | Gram, used: npt.NDArray[np.intp]) -> FloatArray | Gram:
     return Gram(cut, float(cut.diagonal().mean()) or 1.0, K.floor, K.repair)
 
 
-def _unknown(y: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Which labels are -1, as a number or as text."""
-    word = str(UNLABELLED)
+def _hint(mark: Unlabelled) -> str:
+    """What helps who gave -1 and +1 as two classes."""
+    if mark != UNLABELLED:
+        return ""
+    return "; for classes -1 and +1 choose another mark, such as unlabelled=0"
+
+
+def is_mark(y: npt.NDArray[Any], mark: Unlabelled) -> npt.NDArray[np.bool_]:
+    """Return which labels are the mark of points without label, as a number or as text."""
+    if mark is None:
+        return np.zeros(len(y), dtype=bool)
+    word = str(mark)
     kind = y.dtype.kind
     if kind == "U":
         return np.asarray(y == word)
     if kind == "S":
         return np.asarray(y == word.encode())
     if kind == "O":
-        return np.asarray((y == UNLABELLED) | (y == word))
-    return np.asarray(y == UNLABELLED)
+        return np.asarray((y == mark) | (y == word))
+    # A text marks no number.
+    if isinstance(mark, str):
+        return np.zeros(len(y), dtype=bool)
+    return np.asarray(y == mark)

@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from klopt.arrays import FloatArray, SparseMatrix, csc, sound_sparse
 from klopt.engine.result import Result
 from klopt.errors import InvalidProblem
-from klopt.kernels.graphs import Weights, knn_graph
+from klopt.kernels.graphs import Weights, knn_graph, sparse_norms
 from klopt.learners._base import PRECOMPUTED, Classifier, Codes
 from klopt.learners._multiclass import MultiClass, MulticlassScheme, support_vector_machines
 from klopt.learners.kernels import blocks
@@ -38,44 +38,62 @@ __all__ = ["GraphLearner"]
 
 @dataclass(frozen=True, eq=False)
 class _Nearby:
-    """The training points, to be searched for neighbours."""
+    """The training points, dense or sparse, to be searched for neighbours."""
 
-    X: FloatArray
+    X: Any
     count: int
 
     @cached_property
-    def centre(self) -> FloatArray:
-        return np.asarray(self.X.mean(axis=0))
+    def centre(self) -> FloatArray | float:
+        # Sparse points stay where they are: moved ones would be dense.
+        return 0.0 if sparse.issparse(self.X) else np.asarray(self.X.mean(axis=0))
 
     @cached_property
     def search(self) -> NearestNeighbors:
         """The search among the training points, made ready when the first new point comes."""
-        return NearestNeighbors(n_neighbors=self.count).fit(self.X - self.centre)
+        return NearestNeighbors(n_neighbors=self.count).fit(self._moved(self.X))
 
-    def shares(self, new: FloatArray) -> sparse.csr_array:
+    def _moved(self, points: Any) -> Any:
+        return points if sparse.issparse(points) else points - self.centre
+
+    def shares(self, new: Any) -> sparse.csr_array:
         """p of each new point (new x training points)."""
-        near = self.search.kneighbors(new - self.centre, return_distance=False)
-        lengths = np.empty(near.shape)
-        # From differences: distances by inner products are not 0 at a training point.
-        for rows in blocks(len(new), 8 * near.shape[1] * new.shape[1]):
-            lengths[rows] = np.linalg.norm(new[rows, None, :] - self.X[near[rows]], axis=2)
+        if sparse.issparse(self.X):
+            new = sparse.csr_matrix(new)
+        elif not isinstance(new, np.ndarray):
+            new = new.toarray()
+        near = self.search.kneighbors(self._moved(new), return_distance=False)
+        lengths = self._lengths(new, near)
         nearest = lengths.min(axis=1, keepdims=True)
         # At a training point, distance 0, the weight is all its own.
         with np.errstate(invalid="ignore"):
             p = np.where(nearest == 0, lengths == 0, nearest / lengths)
         p /= p.sum(axis=1, keepdims=True)
         ends = np.arange(0, near.size + 1, near.shape[1])
-        return sparse.csr_array((p.ravel(), near.ravel(), ends), shape=(len(new), len(self.X)))
+        shape = (new.shape[0], self.X.shape[0])
+        return sparse.csr_array((p.ravel(), near.ravel(), ends), shape=shape)
+
+    def _lengths(self, new: Any, near: npt.NDArray[np.intp]) -> FloatArray:
+        """The distances of new points to their neighbours.
+
+        From differences: distances by inner products are not 0 at a training point.
+        """
+        lengths = np.empty(near.shape)
+        if sparse.issparse(new):
+            for column, neighbours in enumerate(near.T):
+                lengths[:, column] = sparse_norms(new - self.X[neighbours])
+            return lengths
+        for rows in blocks(len(new), 8 * near.shape[1] * new.shape[1]):
+            lengths[rows] = np.linalg.norm(new[rows, None, :] - self.X[near[rows]], axis=2)
+        return lengths
 
 
-class GraphLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier):  # type: ignore[misc]
-    """A learner of a kernel V diag(w) V' on a graph and of its values at the training points."""
+class GraphClassifier(Classifier):
+    """A classifier that is known at the points of a graph, and carried to others."""
 
     graph: str
     n_neighbors: int
     weights: Weights
-    multi_class: MultiClass
-    result_: Result
     transduction_: npt.NDArray[Any]
 
     def _graph_of(self, X: Any, y: Any) -> tuple[SparseMatrix, Codes]:
@@ -87,11 +105,11 @@ class GraphLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier
             )
         if sparse.issparse(X):
             sound_sparse("X", X)
-        X, codes = self._labelled(X, y, unlabelled=True, accept_sparse="csr" if given else False)
+        X, codes = self._labelled(X, y, unlabelled=True, accept_sparse="csr")
         if given:
             self._nearby = None
             return csc("X", X), codes
-        neighbours = min(self.n_neighbors, len(X) - 1)
+        neighbours = min(self.n_neighbors, X.shape[0] - 1)
         self._nearby = _Nearby(X, neighbours)
         return knn_graph(X, neighbours, self.weights), codes
 
@@ -102,28 +120,54 @@ class GraphLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier
         self.transduction_ = self._named(scheme.scores(values))
         return self
 
-    def _decide_by_svm(self, V: FloatArray, w: FloatArray, codes: Codes, C: float) -> Self:
-        """Train models on the labelled points with V diag(w) V'."""
-        known = np.flatnonzero(codes >= 0)
-        used = np.flatnonzero(w > 0)
-        half = V[:, used] * np.sqrt(w[used])
-        some = half[known]
-        scheme = MulticlassScheme(self.classes_.size, self.multi_class)
-        coefficients, bias = support_vector_machines(some @ some.T, codes[known], scheme, C)
-        return self._decide(half @ (some.T @ coefficients) + bias, scheme)
-
     def _carried(self, X: Any, F: FloatArray) -> FloatArray:
         """F, known at the training points, at the rows of X."""
-        # Otherwise the graph is given, and X holds the weights to the training points.
-        if self._nearby is not None:
-            return cast(FloatArray, self._nearby.shares(self._points(X)) @ F)
         if sparse.issparse(X):
             sound_sparse("X", X)
         W = validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
+        # Otherwise the graph is given, and X holds the weights to the training points.
+        if self._nearby is not None:
+            return cast(FloatArray, self._nearby.shares(W) @ F)
         total = np.asarray(W.sum(axis=1), dtype=float).ravel()
         # A point without edges takes the mean of all.
         found = (W @ F) / np.where(total > 0, total, 1.0)[:, None]
         return np.where(total[:, None] > 0, np.asarray(found, dtype=float), F.mean(axis=0))
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return one score a class; for two classes one number, positive for the second."""
+        check_is_fitted(self)
+        return self._scheme.scores(self._carried(X, self._values))
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the classes of points; at training points those of `transduction_`."""
+        return self._named(self.decision_function(X))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.graph == PRECOMPUTED
+        tags.input_tags.sparse = True
+        return tags
+
+
+class GraphLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphClassifier):  # type: ignore[misc]
+    """A learner of a kernel V diag(w) V' on a graph and of its values at the training points."""
+
+    multi_class: MultiClass
+    result_: Result
+
+    def _decide_by_svm(
+        self, V: FloatArray, w: FloatArray, codes: Codes, C: float, weights: FloatArray
+    ) -> Self:
+        """Train models on the labelled points with V diag(w) V'; weights multiply C."""
+        known = np.flatnonzero((codes >= 0) & (weights > 0))
+        used = np.flatnonzero(w > 0)
+        half = V[:, used] * np.sqrt(w[used])
+        some = half[known]
+        scheme = MulticlassScheme(self.classes_.size, self.multi_class)
+        coefficients, bias = support_vector_machines(
+            some @ some.T, codes[known], scheme, C, weights[known]
+        )
+        return self._decide(half @ (some.T @ coefficients) + bias, scheme)
 
     @property
     def kernel_(self) -> FloatArray:
@@ -138,21 +182,7 @@ class GraphLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier
     def _n_features_out(self) -> int:
         return int(self._features().shape[1])
 
-    def decision_function(self, X: Any) -> FloatArray:
-        """Return one score a class; for two classes one number, positive for the second."""
-        check_is_fitted(self)
-        return self._scheme.scores(self._carried(X, self._values))
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the classes of points; at training points those of `transduction_`."""
-        return self._named(self.decision_function(X))
-
     def transform(self, X: Any) -> FloatArray:
         """Return features whose inner products are the learned kernel."""
         check_is_fitted(self)
         return self._carried(X, self._features())
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = tags.input_tags.sparse = self.graph == PRECOMPUTED
-        return tags

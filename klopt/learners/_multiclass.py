@@ -86,7 +86,11 @@ class MulticlassScheme:
 
 
 def support_vector_machines(
-    K: FloatArray, codes: npt.NDArray[np.int64], scheme: MulticlassScheme, C: float
+    K: FloatArray,
+    codes: npt.NDArray[np.int64],
+    scheme: MulticlassScheme,
+    C: float,
+    weights: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Return coefficients (points x models) and biases of all models, trained by LIBSVM.
 
@@ -101,6 +105,8 @@ def support_vector_machines(
     C
         The penalty for a kernel whose diagonal has mean 1. Another one, K = s K1, takes C / s, and
         its coefficients are those of K1 divided by s.
+    weights
+        Of the points, positive: they multiply C, and the mean of the diagonal counts by them.
 
     >>> scheme = MulticlassScheme(2, "ovo")
     >>> coefficients, bias = support_vector_machines(np.eye(2), np.array([0, 1]), scheme, C=10.0)
@@ -110,11 +116,13 @@ def support_vector_machines(
     from sklearn import config_context
     from sklearn.svm import SVC
 
-    scaled_C = positive("C", C, infinite=True) / (float(K.diagonal().mean()) or 1.0)
+    # Counted by weights, so that a point of weight 2 is two points.
+    mean = float(np.average(K.diagonal(), weights=weights))
+    scaled_C = positive("C", C, infinite=True) / (mean or 1.0)
 
     def trained(labels: npt.NDArray[Any]) -> SVC:
         with config_context(assume_finite=True):  # klopt has checked every entry
-            return SVC(C=scaled_C, kernel="precomputed").fit(K, labels)
+            return SVC(C=scaled_C, kernel="precomputed").fit(K, labels, sample_weight=weights)
 
     coefficients = np.zeros((len(K), len(scheme.pairs)))
     bias = np.zeros(len(scheme.pairs))

@@ -151,13 +151,15 @@ class NearKernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Class
             return self._low, codes
         return self._kernel.gram(X, "K0"), codes
 
-    def _finish(self, codes: Codes) -> Self:
-        """Train models with the learned kernel on the labelled points."""
-        known = np.flatnonzero(codes >= 0)
+    def _finish(self, codes: Codes, weights: FloatArray) -> Self:
+        """Train models with the learned kernel on the labelled points; weights multiply C."""
+        known = np.flatnonzero((codes >= 0) & (weights > 0))
         self._scheme = MulticlassScheme(self.classes_.size, self.multi_class)
         a = np.zeros((codes.size, len(self._scheme.pairs)))
         K = self._learned(known, codes.size)
-        a[known], self._bias = support_vector_machines(K, codes[known], self._scheme, self.C)
+        a[known], self._bias = support_vector_machines(
+            K, codes[known], self._scheme, self.C, weights[known]
+        )
         self._extension = _Extension(self.result_, a, self.n_components)
         return self
 

@@ -79,8 +79,8 @@ class StackLearner(Learner):
         """The parameter that names the kernels."""
         raise NotImplementedError
 
-    def _learn(self, matrices: Matrices, targets: FloatArray) -> Result:
-        """Return the result of one model."""
+    def _learn(self, matrices: Matrices, targets: FloatArray, weights: FloatArray) -> Result:
+        """Return the result of one model, whose points have weights."""
         raise NotImplementedError
 
     @property
@@ -108,22 +108,25 @@ class StackLearner(Learner):
     def _is_precomputed(self) -> bool:
         return isinstance(self._sources, str) and self._sources == PRECOMPUTED
 
-    def _matrices(self, X: FloatArray) -> Matrices:
+    def _matrices(self, X: FloatArray, weights: FloatArray) -> Matrices:
         """The kernels on the training points, each divided by its scale."""
         self._X = X
         if not self._is_precomputed:
             given = flat(rbf(DEFAULT_GAMMAS) if self._sources is None else self._sources)
             self.kernel_names_ = [kernel.name for kernel in given]
             names = getattr(self, "feature_names_in_", None)
-            self._kernels: list[Kernel] = [kernel.fix(X, names) for kernel in given]
+            self._kernels: list[Kernel] = [
+                kernel.fix(X, names, _unless_equal(weights)) for kernel in given
+            ]
         matrices = self._on_training_points()
         if self._is_precomputed:
             self.kernel_names_ = [f"kernel {index}" for index in range(len(matrices))]
         self.scales_ = np.ones(len(matrices))
         if self.normalize:
             # The diagonal of an indefinite similarity may be negative, that of a zero matrix is 0.
-            scales = [float(np.abs(entries(K).diagonal()).mean()) or 1.0 for K in matrices]
-            self.scales_ = np.array(scales)
+            counted = _unless_equal(weights)
+            means = [np.average(np.abs(entries(K).diagonal()), weights=counted) for K in matrices]
+            self.scales_ = np.array([float(mean) or 1.0 for mean in means])
         return [
             K if scale == 1.0 else entries(K) / scale
             for K, scale in zip(matrices, self.scales_, strict=True)
@@ -184,18 +187,27 @@ class StackClassifier(Classifier, StackLearner):
 
     multi_class: MultiClass
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn the models and their kernels."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the models and their kernels.
+
+        Parameters
+        ----------
+        X, y
+            Points, or kernels, and their labels.
+        sample_weight
+            What multiplies C of each point.
+        """
         X, self._codes = self._labelled(X, y, unlabelled=False, allow_nd=self._is_precomputed)
-        matrices = self._matrices(X)
+        weights = self._point_weights(sample_weight, X, self._codes)
+        matrices = self._matrices(X, weights)
         self._scheme = MulticlassScheme(self.classes_.size, self.multi_class)
         results = []
         parts = []
         for model in range(len(self._scheme.pairs)):
             signs = self._scheme.signs(self._codes, model)
-            used = np.flatnonzero(signs)
+            used = np.flatnonzero((signs != 0) & (weights > 0))
             cut = matrices if used.size == signs.size else [part(K, used) for K in matrices]
-            results.append(self._learn(cut, signs[used]))
+            results.append(self._learn(cut, signs[used], weights[used]))
             parts.append((used, signs[used]))
         bias = [float(cast(Any, result.point).bias) for result in results]
         return self._keep(results, parts, np.array(bias))
@@ -208,6 +220,11 @@ class StackClassifier(Classifier, StackLearner):
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the classes of points."""
         return self._named(self.decision_function(X))
+
+
+def _unless_equal(weights: FloatArray) -> FloatArray | None:
+    """The weights, or None where all are equal: then they change no mean."""
+    return None if (weights == weights[0]).all() else weights
 
 
 def _among(X: FloatArray, kernels: list[Kernel]) -> Matrices:

@@ -160,6 +160,8 @@ class DankSVC(Classifier, _Adaptive):
         The solver, or None for the planned ones.
     tol
         The relative gap up to which the optimum is certified.
+    time_limit
+        Seconds that a solver may take for one model; None for no limit.
 
     Attributes
     ----------
@@ -191,6 +193,7 @@ class DankSVC(Classifier, _Adaptive):
         multi_class: MultiClass = "ovo",
         backend: str | Backend | None = None,
         tol: float = 1e-6,
+        time_limit: float | None = None,
     ) -> None:
         self.kernel = kernel
         self.C = C
@@ -201,6 +204,7 @@ class DankSVC(Classifier, _Adaptive):
         self.multi_class = multi_class
         self.backend = backend
         self.tol = tol
+        self.time_limit = time_limit
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the models and their kernels."""
@@ -252,7 +256,7 @@ class DankSVR(RegressorMixin, _Adaptive):  # type: ignore[misc]
 
     Parameters
     ----------
-    kernel, C, deviation, eta, tau, rule, backend, tol
+    kernel, C, deviation, eta, tau, rule, backend, tol, time_limit
         As in `DankSVC`.
     epsilon
         Residuals up to this size cost nothing.
@@ -284,6 +288,7 @@ class DankSVR(RegressorMixin, _Adaptive):  # type: ignore[misc]
         rule: Rule = "nearest",
         backend: str | Backend | None = None,
         tol: float = 1e-6,
+        time_limit: float | None = None,
     ) -> None:
         self.kernel = kernel
         self.C = C
@@ -294,6 +299,7 @@ class DankSVR(RegressorMixin, _Adaptive):  # type: ignore[misc]
         self.rule = rule
         self.backend = backend
         self.tol = tol
+        self.time_limit = time_limit
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the regression and its kernel."""

@@ -72,14 +72,27 @@ class Kernel(BaseEstimator):  # type: ignore[misc]
             return self._word()
         return self._word() + _columns_word(self.columns)
 
-    def fix(self, X: npt.ArrayLike, names: Sequence[str] | None = None) -> Self:
-        """Return the same kernel with gamma and columns fixed as numbers on training points."""
+    def fix(
+        self,
+        X: npt.ArrayLike,
+        names: Sequence[str] | None = None,
+        weights: FloatArray | None = None,
+    ) -> Self:
+        """Return the same kernel with gamma and columns fixed as numbers on training points.
+
+        Parameters
+        ----------
+        X, names
+            The points, and the names of their columns where they have some.
+        weights
+            How often each point counts for "scale"; None for once.
+        """
         points = np.asarray(X)
         columns = _fixed_columns(self.columns, points.shape[1], names)
         given = self.get_params() | {"columns": columns}
         if "gamma" in given:
             used = points if columns is None else points[:, columns]
-            given["gamma"] = _fixed_width(self.gamma, used)
+            given["gamma"] = _fixed_width(self.gamma, used, weights)
         return type(self)(**given)
 
     def __call__(self, X: npt.ArrayLike, Y: npt.ArrayLike | None = None) -> FloatArray:
@@ -306,7 +319,7 @@ def blocks(count: int, size: int) -> Iterator[slice]:
     return (slice(start, min(start + rows, count)) for start in range(0, count, rows))
 
 
-def _fixed_width(gamma: Width, points: FloatArray) -> float:
+def _fixed_width(gamma: Width, points: FloatArray, weights: FloatArray | None = None) -> float:
     """gamma as a number: "scale" and its multiples depend on the points."""
     factor: Width = gamma
     rest = ""
@@ -321,7 +334,7 @@ def _fixed_width(gamma: Width, points: FloatArray) -> float:
         raise InvalidProblem(
             f"gamma is {gamma!r}; expected a positive number, 'scale', or like '0.5 scale'"
         )
-    return times * gamma_scale(points) if isinstance(gamma, str) else times
+    return times * gamma_scale(points, weights) if isinstance(gamma, str) else times
 
 
 def _fixed_columns(columns: Columns, width: int, names: Sequence[str] | None) -> list[int] | None:

@@ -3,7 +3,8 @@
 LDK keeps drawn pairs of one class near and pairs of different classes apart
 (`klopt.problems.LogDetPairs`), as in Davis et al. (2007): the bounds are quantiles of the distances
 in the given kernel. SCG-LDK minimises the loss of the supervised graph instead of keeping pairs
-(`klopt.problems.ScgLogDet`). Both are functions of any point; -1 marks points without label.
+(`klopt.problems.ScgLogDet`). Both are functions of any point; -1 marks points without label. Where
+pairs are given to `fit`, the kernel is learned from them in place of the labels.
 
 Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function,
 2016, (4) and (27). Davis, Kulis, Jain, Sra, Dhillon, Information-theoretic metric learning,
@@ -23,7 +24,7 @@ from klopt.errors import InvalidProblem
 from klopt.kernels.gram import Gram
 from klopt.kernels.nystroem import Nystrom
 from klopt.kernels.out_of_sample import ExtendedFeatures
-from klopt.learners._base import Codes, part
+from klopt.learners._base import ClassWeight, Codes, Unlabelled, part
 from klopt.learners._multiclass import MultiClass
 from klopt.learners._near_kernel import NearKernelLearner
 from klopt.model.backend import Backend
@@ -34,6 +35,36 @@ __all__ = ["LDK", "ScgLDK"]
 
 MAX_POINTS_FOR_BOUNDS = 1000
 """Labelled points whose distances the bounds are taken from."""
+
+
+Pairs = tuple[npt.ArrayLike, npt.ArrayLike]
+"""Similar pairs of points and dissimilar ones, by the numbers of their rows."""
+
+
+def as_pairs(given: Pairs) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return similar and dissimilar pairs as arrays of two columns.
+
+    >>> [pairs.tolist() for pairs in as_pairs(([(0, 1)], []))]
+    [[[0, 1]], []]
+    """
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise InvalidProblem(
+            "pairs is not (similar, dissimilar); expected two lists of pairs of row numbers"
+        )
+    found = []
+    for name, listed in zip(("similar", "dissimilar"), given, strict=True):
+        array = np.asarray(listed)
+        if not array.size:
+            array = np.empty((0, 2), dtype=np.int64)
+        if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
+            raise InvalidProblem(
+                f"the {name} pairs have shape {array.shape} and type {array.dtype}; expected two "
+                "whole numbers for each pair, the rows of its points"
+            )
+        found.append(array.astype(np.int64))
+    if not found[0].size and not found[1].size:
+        raise InvalidProblem("pairs has neither similar nor dissimilar pairs; give one at least")
+    return found[0], found[1]
 
 
 class LDK(NearKernelLearner):
@@ -58,14 +89,20 @@ class LDK(NearKernelLearner):
         The penalty of the support vector machines, for a kernel whose diagonal has mean 1.
     multi_class
         "ovo" for a model per pair of classes, "ovr" for a model per class.
+    class_weight
+        The weights of the classes, which multiply C: None, "balanced", or {class: weight}.
     rank
         The number of Nystroem features that replace the kernel of many points.
     n_components
         The number of features of `transform`; None for all.
+    unlabelled
+        The label of points without label; None where every point has one.
     backend
         The solver; None tries one route after the other until the optimum is proven.
     tol
         The relative gap up to which the optimum is certified.
+    time_limit
+        Seconds that a solver may take for one model; None for no limit.
     random_state
         The seed or generator that draws the pairs.
 
@@ -96,10 +133,13 @@ class LDK(NearKernelLearner):
         quantiles: tuple[float, float] = (0.05, 0.95),
         C: float = 10.0,
         multi_class: MultiClass = "ovo",
+        class_weight: ClassWeight = None,
         rank: int | None = None,
         n_components: int | None = None,
+        unlabelled: Unlabelled = -1,
         backend: str | Backend | None = "sparse_newton",
         tol: float = 1e-6,
+        time_limit: float | None = None,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -108,18 +148,33 @@ class LDK(NearKernelLearner):
         self.quantiles = quantiles
         self.C = C
         self.multi_class = multi_class
+        self.class_weight = class_weight
         self.rank = rank
         self.n_components = n_components
+        self.unlabelled = unlabelled
         self.backend = backend
         self.tol = tol
+        self.time_limit = time_limit
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn the kernel from pairs of labelled points, and the models from these points."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, pairs: Pairs | None = None) -> Self:
+        """Learn the kernel from pairs of labelled points, and the models from these points.
+
+        Parameters
+        ----------
+        X, y
+            Points and their labels.
+        sample_weight
+            What multiplies C of each labelled point; the kernel is learned without weights.
+        pairs
+            Similar and dissimilar pairs of points, two lists of pairs of row numbers: then the
+            kernel is learned from them, and labels are for the models only.
+        """
         K0, codes = self._given(X, y)
-        problem = self._problem(K0, codes)
+        weights = self._point_weights(sample_weight, X, codes)
+        problem = self._problem(K0, codes, pairs)
         self.result_ = self._certified(problem)
-        return self._finish(codes)
+        return self._finish(codes, weights)
 
     def _learned(self, known: npt.NDArray[np.intp], count: int) -> FloatArray:
         assert self.result_.point is not None
@@ -129,12 +184,17 @@ class LDK(NearKernelLearner):
         # The block of the labelled points costs less than the whole kernel matrix.
         return function.among(function.K0[known], part(function.K0, known))
 
-    def _problem(self, K0: Gram | Nystrom, codes: Codes) -> LogDetPairs:
-        pairs = self._pairs(codes)
-        same = codes[pairs[:, 0]] == codes[pairs[:, 1]]
-        near = pairs[same]
-        far = pairs[~same]
-        bounds = self._bounds(K0, np.flatnonzero(codes >= 0))
+    def _problem(self, K0: Gram | Nystrom, codes: Codes, given: Pairs | None) -> LogDetPairs:
+        if given is None:
+            pairs = self._pairs(codes)
+            same = codes[pairs[:, 0]] == codes[pairs[:, 1]]
+            near = pairs[same]
+            far = pairs[~same]
+            bounds = self._bounds(K0, np.flatnonzero(codes >= 0))
+        else:
+            near, far = as_pairs(given)
+            pairs = np.vstack([near, far])
+            bounds = self._bounds(K0, np.arange(codes.size))
         problem = LogDetPairs(K0, near, far, *bounds, self.slack)
         if self.slack is None or not problem.inseparable.size:
             return problem
@@ -174,7 +234,7 @@ class LDK(NearKernelLearner):
         distances = distances[distances > 1e-12 * max(float(K.diagonal().max()), 0.0)]
         if not distances.size:
             raise InvalidProblem(
-                "the kernel gives all labelled points the distance 0; there is nothing to keep apart"
+                "the kernel gives all points that it is learned from the distance 0; there is nothing to keep apart"
             )
         upper, lower = np.quantile(distances, self.quantiles)
         return float(upper), float(lower)
@@ -187,7 +247,7 @@ class ScgLDK(NearKernelLearner):
 
     Parameters
     ----------
-    kernel, C, multi_class, n_components, backend, tol
+    kernel, C, multi_class, class_weight, n_components, unlabelled, backend, tol, time_limit
         As in `LDK`.
     gamma
         The weight of the graph-based loss.
@@ -216,22 +276,41 @@ class ScgLDK(NearKernelLearner):
         gamma: float = 1.0,
         C: float = 10.0,
         multi_class: MultiClass = "ovo",
+        class_weight: ClassWeight = None,
         rank: int | None = None,
         n_components: int | None = None,
+        unlabelled: Unlabelled = -1,
         backend: str | Backend | None = None,
         tol: float = 1e-6,
+        time_limit: float | None = None,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
         self.C = C
         self.multi_class = multi_class
+        self.class_weight = class_weight
         self.rank = rank
         self.n_components = n_components
+        self.unlabelled = unlabelled
         self.backend = backend
         self.tol = tol
+        self.time_limit = time_limit
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn the kernel from all points, and the models from the labelled ones."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, pairs: Pairs | None = None) -> Self:
+        """Learn the kernel from all points, and the models from the labelled ones.
+
+        Parameters
+        ----------
+        X, y
+            Points and their labels.
+        sample_weight
+            What multiplies C of each labelled point; the kernel is learned without weights.
+        pairs
+            Similar and dissimilar pairs of points, two lists of pairs of row numbers: then the
+            kernel is learned from them, and labels are for the models only.
+        """
         K0, codes = self._given(X, y)
-        self.result_ = self._certified(ScgLogDet(K0, codes, self.gamma))
-        return self._finish(codes)
+        weights = self._point_weights(sample_weight, X, codes)
+        side: Any = codes if pairs is None else as_pairs(pairs)
+        self.result_ = self._certified(ScgLogDet(K0, side, self.gamma))
+        return self._finish(codes, weights)

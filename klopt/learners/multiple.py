@@ -1,4 +1,4 @@
-"""MKL: a support vector machine or a ridge regression that learns the weights of its kernels.
+"""MKL: support vector machines and ridge regressions that learn the weights of their kernels.
 
 Each model of `klopt.problems.MultipleKernel` has weights of its own; several classes are several
 models. A new point costs one row of each kernel that some model uses, on the support vectors
@@ -7,9 +7,9 @@ only.
 Kernels of different size are not comparable (for "block-l1" a larger one is a better one): each is
 divided by the mean of its diagonal on the training points, unless `normalize=False`.
 
-A regression has the squared loss, not that of support vector regression, which the problem does not
-have; so it is called `MklRidge`, and with one kernel it is scikit-learn's `KernelRidge(alpha=1/C)`
-of the values less their mean.
+There are two regressions. `MklSVR` has the epsilon-insensitive loss and a bias: with one kernel it
+is scikit-learn's `SVR`. `MklRidge` has the squared loss: with one kernel it is scikit-learn's
+`KernelRidge(alpha=1/C)` of the values less their mean.
 
 Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from multiple
 similarity matrices with general convex loss functions, 2010, (5) and (10).
@@ -20,18 +20,19 @@ from __future__ import annotations
 from typing import Any, Self, cast
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from klopt.arrays import FloatArray
 from klopt.engine.result import Result
-from klopt.learners._base import entries
+from klopt.learners._base import ClassWeight, entries, part
 from klopt.learners._multiclass import MultiClass
 from klopt.learners._stacked import Columns, Matrices, StackClassifier, StackLearner
 from klopt.model.backend import Backend
 from klopt.problems.multiple_kernel import MultipleKernel, Norm
 
-__all__ = ["MklRidge", "MklSVC"]
+__all__ = ["MklRidge", "MklSVC", "MklSVR"]
 
 
 class _KernelMixture(StackLearner):
@@ -44,6 +45,7 @@ class _KernelMixture(StackLearner):
         normalize: bool = True,
         backend: str | Backend | None = None,
         tol: float = 1e-6,
+        time_limit: float | None = None,
     ) -> None:
         self.kernels = kernels
         self.C = C
@@ -51,13 +53,14 @@ class _KernelMixture(StackLearner):
         self.normalize = normalize
         self.backend = backend
         self.tol = tol
+        self.time_limit = time_limit
 
     @property
     def _sources(self) -> Any:
         return self.kernels
 
-    def _matrices(self, X: FloatArray) -> Matrices:
-        return self._grams(super()._matrices(X))
+    def _matrices(self, X: FloatArray, weights: FloatArray) -> Matrices:
+        return self._grams(super()._matrices(X, weights))
 
     @property
     def weights_(self) -> FloatArray:
@@ -93,10 +96,14 @@ class MklSVC(StackClassifier, _KernelMixture):
         Divide each kernel by the mean of its diagonal on the training points.
     multi_class
         "ovo" for a model per pair of classes, "ovr" for a model per class.
+    class_weight
+        The weights of the classes, which multiply C: None, "balanced", or {class: weight}.
     backend
         The solver, or None for the planned ones.
     tol
         The relative gap up to which the optimum is certified.
+    time_limit
+        Seconds that a solver may take for one model; None for no limit.
 
     Attributes
     ----------
@@ -130,26 +137,78 @@ class MklSVC(StackClassifier, _KernelMixture):
         norm: Norm = 1.2,
         normalize: bool = True,
         multi_class: MultiClass = "ovo",
+        class_weight: ClassWeight = None,
         backend: str | Backend | None = None,
         tol: float = 1e-6,
+        time_limit: float | None = None,
     ) -> None:
-        super().__init__(kernels, C=C, norm=norm, normalize=normalize, backend=backend, tol=tol)
+        super().__init__(
+            kernels,
+            C=C,
+            norm=norm,
+            normalize=normalize,
+            backend=backend,
+            tol=tol,
+            time_limit=time_limit,
+        )
         self.multi_class = multi_class
+        self.class_weight = class_weight
 
-    def _learn(self, matrices: Matrices, signs: FloatArray) -> Result:
-        return self._certified(MultipleKernel(matrices, signs, self.C, norm=self.norm))
+    def _learn(self, matrices: Matrices, signs: FloatArray, weights: FloatArray) -> Result:
+        return self._certified(MultipleKernel(matrices, signs, self.C * weights, norm=self.norm))
 
     @property
     def _columns(self) -> Columns:
         return _of_signs
 
 
-class MklRidge(RegressorMixin, _KernelMixture):  # type: ignore[misc]
+class _MixtureRegressor(RegressorMixin, _KernelMixture):  # type: ignore[misc]
+    """A regression with the best mixture of kernels."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the regression and its kernel.
+
+        Parameters
+        ----------
+        X, y
+            Points, or kernels, and their values.
+        sample_weight
+            What multiplies C of each point.
+        """
+        checks = {"y_numeric": True, "ensure_min_samples": 2, "allow_nd": self._is_precomputed}
+        X, y = validate_data(self, X, y, dtype=np.float64, **checks)
+        weights = self._checked_weights(sample_weight, X)
+        matrices = self._matrices(X, weights)
+        used = np.flatnonzero(weights > 0)
+        if used.size < weights.size:
+            matrices = [part(K, used) for K in matrices]
+        return self._fit_values(matrices, np.asarray(y, dtype=float)[used], weights[used], used)
+
+    def _fit_values(
+        self,
+        matrices: Matrices,
+        y: FloatArray,
+        weights: FloatArray,
+        used: npt.NDArray[np.intp],
+    ) -> Self:
+        raise NotImplementedError
+
+    @property
+    def _columns(self) -> Columns:
+        return _of_values
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return the values at points."""
+        check_is_fitted(self)
+        return self._values(X)[:, 0]
+
+
+class MklRidge(_MixtureRegressor):
     """Ridge regression with the best mixture of kernels.
 
     Parameters
     ----------
-    kernels, norm, normalize, backend, tol
+    kernels, norm, normalize, backend, tol, time_limit
         As in `MklSVC`.
     C
         The penalty of the squared residuals.
@@ -167,26 +226,87 @@ class MklRidge(RegressorMixin, _KernelMixture):  # type: ignore[misc]
     ('OPTIMAL', True)
     """
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn the regression and its kernel."""
-        checks = {"y_numeric": True, "ensure_min_samples": 2, "allow_nd": self._is_precomputed}
-        X, y = validate_data(self, X, y, dtype=np.float64, **checks)
-        y = np.asarray(y, dtype=float)
-        targets = y - y.mean()
-        result = self._learn(self._matrices(X), targets)
-        return self._keep([result], [(np.arange(y.size), targets)], np.array([y.mean()]))
+    def _fit_values(
+        self,
+        matrices: Matrices,
+        y: FloatArray,
+        weights: FloatArray,
+        used: npt.NDArray[np.intp],
+    ) -> Self:
+        mean = float(np.average(y, weights=weights))
+        targets = y - mean
+        result = self._learn(matrices, targets, weights)
+        return self._keep([result], [(used, targets)], np.array([mean]))
 
-    def _learn(self, matrices: Matrices, targets: FloatArray) -> Result:
-        return self._certified(MultipleKernel(matrices, targets, self.C, "squared", self.norm))
+    def _learn(self, matrices: Matrices, targets: FloatArray, weights: FloatArray) -> Result:
+        C = self.C * weights
+        return self._certified(MultipleKernel(matrices, targets, C, "squared", self.norm))
 
-    @property
-    def _columns(self) -> Columns:
-        return _of_values
 
-    def predict(self, X: Any) -> FloatArray:
-        """Return the values at points."""
-        check_is_fitted(self)
-        return self._values(X)[:, 0]
+class MklSVR(_MixtureRegressor):
+    """Support vector regression with the best mixture of kernels.
+
+    Parameters
+    ----------
+    kernels, norm, normalize, backend, tol, time_limit
+        As in `MklSVC`.
+    C
+        The penalty of the residuals beyond `epsilon`.
+    epsilon
+        Residuals up to this size cost nothing.
+
+    Attributes
+    ----------
+    weights_, scales_, kernel_names_, result_, kernel_
+        As in `MklSVC`.
+
+    Examples
+    --------
+    >>> X = np.linspace(0, 6, 40)[:, None]
+    >>> learner = MklSVR(C=100.0, epsilon=0.01).fit(X, np.sin(X.ravel()))
+    >>> learner.result_.verdict.name, learner.score(X + 0.05, np.sin(X.ravel() + 0.05)) > 0.95
+    ('OPTIMAL', True)
+    """
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        *,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        norm: Norm = 1.2,
+        normalize: bool = True,
+        backend: str | Backend | None = None,
+        tol: float = 1e-6,
+        time_limit: float | None = None,
+    ) -> None:
+        super().__init__(
+            kernels,
+            C=C,
+            norm=norm,
+            normalize=normalize,
+            backend=backend,
+            tol=tol,
+            time_limit=time_limit,
+        )
+        self.epsilon = epsilon
+
+    def _fit_values(
+        self,
+        matrices: Matrices,
+        y: FloatArray,
+        weights: FloatArray,
+        used: npt.NDArray[np.intp],
+    ) -> Self:
+        result = self._learn(matrices, y, weights)
+        bias = float(cast(Any, result.point).bias)
+        return self._keep([result], [(used, y)], np.array([bias]))
+
+    def _learn(self, matrices: Matrices, targets: FloatArray, weights: FloatArray) -> Result:
+        C = self.C * weights
+        return self._certified(
+            MultipleKernel(matrices, targets, C, "epsilon", self.norm, self.epsilon)
+        )
 
 
 def _of_signs(result: Result, signs: FloatArray) -> FloatArray:

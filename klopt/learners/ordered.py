@@ -18,7 +18,7 @@ from klopt.arrays import FloatArray, SparseMatrix
 from klopt.kernels.eigenpairs import smoothest_eigenpairs
 from klopt.kernels.graphs import Weights, laplacian
 from klopt.kernels.side_information import side_graph
-from klopt.learners._base import Codes
+from klopt.learners._base import ClassWeight, Codes, Unlabelled
 from klopt.learners._graph import GraphLearner
 from klopt.learners._multiclass import MultiClass
 from klopt.model.backend import Backend
@@ -78,10 +78,16 @@ class OSK(_Ordered):
         The penalty of the support vector machines, for a kernel whose diagonal has mean 1.
     multi_class
         "ovo" for a model per pair of classes, "ovr" for a model per class.
+    class_weight
+        The weights of the classes, which multiply C: None, "balanced", or {class: weight}.
+    unlabelled
+        The label of points without label; None where every point has one.
     backend
         The solver, or None for the planned ones.
     tol
         The relative gap up to which the optimum is certified.
+    time_limit
+        Seconds that a solver may take for one model; None for no limit.
 
     Attributes
     ----------
@@ -120,8 +126,11 @@ class OSK(_Ordered):
         target: Target = "indicator",
         C: float = 10.0,
         multi_class: MultiClass = "ovo",
+        class_weight: ClassWeight = None,
+        unlabelled: Unlabelled = -1,
         backend: str | Backend | None = None,
         tol: float = 1e-6,
+        time_limit: float | None = None,
     ) -> None:
         self.graph = graph
         self.n_neighbors = n_neighbors
@@ -132,17 +141,29 @@ class OSK(_Ordered):
         self.target = target
         self.C = C
         self.multi_class = multi_class
+        self.class_weight = class_weight
+        self.unlabelled = unlabelled
         self.backend = backend
         self.tol = tol
+        self.time_limit = time_limit
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn the kernel from all points and the models from the labelled ones."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the kernel from all points and the models from the labelled ones.
+
+        Parameters
+        ----------
+        X, y
+            Points and their labels.
+        sample_weight
+            What multiplies C of each labelled point; the kernel is learned without weights.
+        """
         W, codes = self._graph_of(X, y)
+        weights = self._point_weights(sample_weight, W, codes)
         _, V = self._eigenpairs(W)
         self.result_ = self._certified(
             OrderedAlignment(V, codes, self.sigma, self.ordered, self.target)
         )
-        return self._decide_by_svm(V, self.spectrum_, codes, self.C)
+        return self._decide_by_svm(V, self.spectrum_, codes, self.C, weights)
 
 
 class ScgOSK(_Ordered):
@@ -153,7 +174,7 @@ class ScgOSK(_Ordered):
 
     Parameters
     ----------
-    graph, n_neighbors, weights, rank, sigma, C, multi_class, backend, tol
+    graph, n_neighbors, weights, rank, sigma, C, multi_class, class_weight, unlabelled, backend, tol, time_limit
         As in `OSK`.
     skip_constant
         Leave out the constant eigenvector. With it, the program as printed, the kernel of a
@@ -187,8 +208,11 @@ class ScgOSK(_Ordered):
         skip_constant: bool = True,
         C: float = 10.0,
         multi_class: MultiClass = "ovo",
+        class_weight: ClassWeight = None,
+        unlabelled: Unlabelled = -1,
         backend: str | Backend | None = None,
         tol: float = 1e-6,
+        time_limit: float | None = None,
     ) -> None:
         self.graph = graph
         self.n_neighbors = n_neighbors
@@ -198,19 +222,31 @@ class ScgOSK(_Ordered):
         self.skip_constant = skip_constant
         self.C = C
         self.multi_class = multi_class
+        self.class_weight = class_weight
+        self.unlabelled = unlabelled
         self.backend = backend
         self.tol = tol
+        self.time_limit = time_limit
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn the kernel from all points and the models from the labelled ones."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the kernel from all points and the models from the labelled ones.
+
+        Parameters
+        ----------
+        X, y
+            Points and their labels.
+        sample_weight
+            What multiplies C of each labelled point; the kernel is learned without weights.
+        """
         W, codes = self._graph_of(X, y)
+        weights = self._point_weights(sample_weight, W, codes)
         values, V = self._eigenpairs(W)
         # The eigenvalue 0 occurs once per connected component.
         flat = int(np.count_nonzero(values <= MAX_ZERO_EIGENVALUE))
         if flat > 1:
             V = np.hstack([_constant_first(V[:, :flat], W, codes), V[:, flat:]])
         self.result_ = self._certified(ScgOrdered(V, codes, self.sigma, self.skip_constant))
-        return self._decide_by_svm(V, self.spectrum_, codes, self.C)
+        return self._decide_by_svm(V, self.spectrum_, codes, self.C, weights)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -29,6 +29,7 @@ import numpy as np
 from klopt.arrays import FloatArray, positive
 from klopt.engine.result import Result
 from klopt.kernels.similarities import Similarity
+from klopt.learners._base import ClassWeight
 from klopt.learners._multiclass import MultiClass
 from klopt.learners._stacked import Columns, Matrices, StackClassifier
 from klopt.model.backend import Backend
@@ -36,7 +37,7 @@ from klopt.model.problem import Problem
 from klopt.problems._similarity.data import Losses
 from klopt.problems.similarity_kernel import SimilarityKernel
 from klopt.problems.similarity_kernels import SimilarityKernels
-from klopt.problems.similarity_spectra import SimilaritySpectra
+from klopt.problems.similarity_spectra import SimilaritySpectra, SpectralLoss
 
 __all__ = ["EMKL", "ESKL", "REKL"]
 
@@ -56,8 +57,10 @@ class _SimilarityLearner(StackClassifier):
         damping: float = 0.05,
         normalize: bool = True,
         multi_class: MultiClass = "ovo",
+        class_weight: ClassWeight = None,
         backend: str | Backend | None = None,
         tol: float = 1e-6,
+        time_limit: float | None = None,
     ) -> None:
         self.similarities = similarities
         self.C = C
@@ -67,15 +70,17 @@ class _SimilarityLearner(StackClassifier):
         self.damping = damping
         self.normalize = normalize
         self.multi_class = multi_class
+        self.class_weight = class_weight
         self.backend = backend
         self.tol = tol
+        self.time_limit = time_limit
 
     @property
     def _sources(self) -> Any:
         return self.similarities
 
     def _problem(
-        self, S: tuple[Similarity, ...], signs: FloatArray, trace: float | None
+        self, S: tuple[Similarity, ...], signs: FloatArray, C: FloatArray, trace: float | None
     ) -> Problem:
         raise NotImplementedError
 
@@ -89,12 +94,12 @@ class _SimilarityLearner(StackClassifier):
     def _eigenpairs(cls, result: Result) -> list[Eigen]:
         return [S.eigen for S in cast(Any, result.problem).S]
 
-    def _learn(self, matrices: Matrices, signs: FloatArray) -> Result:
+    def _learn(self, matrices: Matrices, signs: FloatArray, weights: FloatArray) -> Result:
         S = tuple(
             Similarity.of(K, name) for K, name in zip(matrices, self.kernel_names_, strict=True)
         )
         trace = float(signs.size) if self.trace == "points" else self.trace
-        return self._certified(self._problem(S, signs, trace))
+        return self._certified(self._problem(S, signs, self.C * weights, trace))
 
     @property
     def _columns(self) -> Columns:
@@ -117,13 +122,14 @@ class _SimilarityLearner(StackClassifier):
 
         Rows of points that a model does not use are 0.
         """
-        if len(self.results_) == 1:
+        size = len(self._X)
+        if len(self.results_) == 1 and self._models.parts[0][0].size == size:
             return cast(FloatArray, self.result_.kernel)
-        found = np.zeros((len(self._X), len(self._X), len(self.results_)))
+        found = np.zeros((size, size, len(self.results_)))
         for model, result in enumerate(self.results_):
-            used = np.flatnonzero(self._scheme.signs(self._codes, model))
+            used = self._models.parts[model][0]
             found[used[:, None], used, model] = cast(FloatArray, result.kernel)
-        return found
+        return found[:, :, 0] if len(self.results_) == 1 else found
 
 
 class _KernelEach(_SimilarityLearner):
@@ -167,10 +173,14 @@ class ESKL(_SimilarityLearner):
         Divide each similarity by the mean size of its diagonal on the training points.
     multi_class
         "ovo" for a model per pair of classes, "ovr" for a model per class.
+    class_weight
+        The weights of the classes, which multiply C: None, "balanced", or {class: weight}.
     backend
         The solver, or None for the planned ones.
     tol
         The relative gap up to which the optimum is certified.
+    time_limit
+        Seconds that a solver may take for one model; None for no limit.
 
     Attributes
     ----------
@@ -193,9 +203,9 @@ class ESKL(_SimilarityLearner):
     """
 
     def _problem(
-        self, S: tuple[Similarity, ...], signs: FloatArray, trace: float | None
+        self, S: tuple[Similarity, ...], signs: FloatArray, C: FloatArray, trace: float | None
     ) -> Problem:
-        return SimilarityKernel(S, signs, self.C, self.rho, trace, self.loss)
+        return SimilarityKernel(S, signs, C, self.rho, trace, self.loss)
 
     @classmethod
     def _parts(cls, result: Result) -> list[tuple[Eigen, FloatArray, float]]:
@@ -209,7 +219,7 @@ class EMKL(_KernelEach):
 
     Parameters
     ----------
-    similarities, C, rho, trace, loss, damping, normalize, multi_class, backend, tol
+    similarities, C, rho, trace, loss, damping, normalize, multi_class, class_weight, backend, tol, time_limit
         As in `ESKL`.
 
     Attributes
@@ -231,21 +241,26 @@ class EMKL(_KernelEach):
     """
 
     def _problem(
-        self, S: tuple[Similarity, ...], signs: FloatArray, trace: float | None
+        self, S: tuple[Similarity, ...], signs: FloatArray, C: FloatArray, trace: float | None
     ) -> Problem:
-        return SimilarityKernels(S, signs, self.C, self.rho, cast(float, trace), self.loss)
+        return SimilarityKernels(S, signs, C, self.rho, cast(float, trace), self.loss)
 
 
 class REKL(_KernelEach):
     """A support vector machine with kernels that share the eigenvectors of similarities.
 
-    Only the eigenvalues are learned, with the squared loss. A similarity of low rank, such as a
+    Only the eigenvalues are learned. A similarity of low rank, such as a
     linear kernel, has the eigenvalue 0 many times, so that its eigenvectors are not unique and the
     result depends on rounding: use `EMKL` for it.
 
     Parameters
     ----------
-    similarities, C, rho, trace, damping, normalize, multi_class, backend, tol
+    similarities, C, rho, trace, damping, normalize, multi_class, class_weight
+        As in `ESKL`.
+    loss
+        The distance of the eigenvalues from those of the similarity: "euclidean", as in Kundu et
+        al. (2010), or its square, which is faster.
+    backend, tol, time_limit
         As in `ESKL`.
 
     Attributes
@@ -269,28 +284,35 @@ class REKL(_KernelEach):
         C: float = 1.0,
         rho: float = 1.0,
         trace: Trace = "points",
+        loss: SpectralLoss = "squared",
         damping: float = 0.05,
         normalize: bool = True,
         multi_class: MultiClass = "ovo",
+        class_weight: ClassWeight = None,
         backend: str | Backend | None = None,
         tol: float = 1e-6,
+        time_limit: float | None = None,
     ) -> None:
         super().__init__(
             similarities,
             C=C,
             rho=rho,
             trace=trace,
+            loss=cast(Losses, loss),
             damping=damping,
             normalize=normalize,
             multi_class=multi_class,
+            class_weight=class_weight,
             backend=backend,
             tol=tol,
+            time_limit=time_limit,
         )
 
     def _problem(
-        self, S: tuple[Similarity, ...], signs: FloatArray, trace: float | None
+        self, S: tuple[Similarity, ...], signs: FloatArray, C: FloatArray, trace: float | None
     ) -> Problem:
-        return SimilaritySpectra(S, signs, self.C, self.rho, cast(float, trace))
+        loss = cast(SpectralLoss, self.loss)
+        return SimilaritySpectra(S, signs, C, self.rho, cast(float, trace), loss)
 
     @classmethod
     def _eigenpairs(cls, result: Result) -> list[Eigen]:

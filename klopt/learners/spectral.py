@@ -1,30 +1,42 @@
 """SKL and SKL_KTA: the spectral kernel on a graph that is optimal for regularised least squares.
 
-    kta=True    the level is chosen by kernel alignment    `klopt.problems.SpectralAlignment`
+    kta=True    C and mu are chosen by kernel alignment    `klopt.problems.SpectralAlignment`
     kta=False   C and mu are given                         `klopt.problems.SpectralRls`
 
 The decision at all points, labelled or not, is K_:l (K_ll + I/C)^-1 Y_l; several classes are one
-problem.
+problem. The kernel has the eigenvalues lam_i = (A_i / (2 mu B_i))^1/2 - 1/C where that is positive
+and 0 elsewhere. Mao and Tsang choose C and mu by alignment before the negative ones are set to 0.
+Then K_ll + I/C = R_ll with R ~ U diag((A_i / B_i)^1/2) U', and the decision
 
-Mao, Tsang, Parameter-free spectral kernel learning, 2010.
+    R_:l R_ll^-1 Y_l                        rule="unclipped", Algorithm 1 of the paper
+
+depends neither on C nor on mu. The best alignment of the kernels that are clipped (rule="clipped")
+is another rule: its kernel may keep fewer eigenvectors than there are labels, and then it decides
+worse.
+
+Mao, Tsang, Parameter-free spectral kernel learning, 2010, (8), Propositions 2 to 4, Algorithm 1.
 """
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
-from klopt.arrays import FloatArray
+from klopt.arrays import FloatArray, SparseMatrix
 from klopt.errors import InvalidProblem
 from klopt.kernels.graphs import Weights, laplacian
+from klopt.learners._base import Codes, Unlabelled
 from klopt.learners._graph import GraphLearner
 from klopt.learners._multiclass import MulticlassScheme
 from klopt.model.backend import Backend
+from klopt.model.problem import Point
 from klopt.problems.spectral_alignment import SpectralAlignment
 from klopt.problems.spectral_rls import Basis, SpectralRls
 
-__all__ = ["SKL"]
+__all__ = ["SKL", "AlignmentRule"]
+
+AlignmentRule = Literal["unclipped", "clipped"]
 
 
 class SKL(GraphLearner):
@@ -35,7 +47,11 @@ class SKL(GraphLearner):
     Parameters
     ----------
     kta
-        Choose the level by kernel alignment; `C` and `mu` are then not used.
+        Choose the kernel by its alignment with the labels; `C` and `mu` are then not used.
+    rule
+        With kta=True, how the aligned kernel decides: "unclipped" is Algorithm 1 of Mao and Tsang
+        (2010), "clipped" takes the kernel of largest alignment among those that are positive
+        semidefinite.
     graph
         "knn" for the graph of nearest neighbours, "precomputed" where X holds its weights.
     n_neighbors
@@ -55,10 +71,14 @@ class SKL(GraphLearner):
         What is added to it: the smaller, the more the kernel depends on the graph.
     rank
         The number of smoothest eigenvectors; None for all.
+    unlabelled
+        The label of points without label; None where every point has one.
     backend
         The solver, or None for the planned ones.
     tol
         The relative gap up to which the optimum is certified.
+    time_limit
+        Seconds that a solver may take for one model; None for no limit.
 
     Attributes
     ----------
@@ -67,9 +87,11 @@ class SKL(GraphLearner):
     transduction_
         The predicted classes of the training points.
     result_
-        The certified result.
+        The certified result. With kta=True it is about the largest alignment of a clipped kernel,
+        whichever rule decides: the other rule is a closed form and needs no proof.
     kernel_
-        The learned kernel matrix of the training points.
+        The kernel matrix of the training points that the rule decides with; of trace 1 with
+        kta=True.
 
     Examples
     --------
@@ -89,6 +111,7 @@ class SKL(GraphLearner):
         self,
         *,
         kta: bool = True,
+        rule: AlignmentRule = "unclipped",
         graph: str = "knn",
         n_neighbors: int = 10,
         weights: Weights = "binary",
@@ -98,10 +121,13 @@ class SKL(GraphLearner):
         power: int = 1,
         ridge: float = 1e-3,
         rank: int | None = None,
+        unlabelled: Unlabelled = -1,
         backend: str | Backend | None = None,
         tol: float = 1e-6,
+        time_limit: float | None = None,
     ) -> None:
         self.kta = kta
+        self.rule = rule
         self.graph = graph
         self.n_neighbors = n_neighbors
         self.weights = weights
@@ -111,33 +137,51 @@ class SKL(GraphLearner):
         self.power = power
         self.ridge = ridge
         self.rank = rank
+        self.unlabelled = unlabelled
         self.backend = backend
         self.tol = tol
+        self.time_limit = time_limit
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the kernel and the decision at all points."""
+        if self.rule not in get_args(AlignmentRule):
+            raise InvalidProblem(
+                f"rule is {self.rule!r}; expected one of {', '.join(get_args(AlignmentRule))}"
+            )
         W, codes = self._graph_of(X, y)
-        L = laplacian(W, power=self.power)
-        rank = None if self.rank is None or self.rank >= L.shape[0] else self.rank
-        problem: SpectralAlignment | SpectralRls
-        if self.kta:
-            if self.basis != "spectral":
-                raise InvalidProblem(
-                    f"basis is {self.basis!r}; kernel alignment (kta=True) needs 'spectral'"
-                )
-            problem = SpectralAlignment(L, codes, self.ridge, rank)
-        else:
-            problem = SpectralRls(L, codes, self.C, self.mu, self.basis, self.ridge, rank)
+        problem = self._problem(laplacian(W, power=self.power), codes)
         self.result_ = self._certified(problem)
-        assert self.result_.point is not None
-        values = problem.decide(self.result_.point)
+        values = problem.decide(self._deciding_point())
         scheme = MulticlassScheme(self.classes_.size, "ovr")
         return self._decide(values.reshape(len(codes), -1), scheme)
 
+    def _problem(self, L: SparseMatrix, codes: Codes) -> SpectralAlignment | SpectralRls:
+        rank = None if self.rank is None or self.rank >= L.shape[0] else self.rank
+        if not self.kta:
+            return SpectralRls(L, codes, self.C, self.mu, self.basis, self.ridge, rank)
+        if self.basis != "spectral":
+            raise InvalidProblem(
+                f"basis is {self.basis!r}; kernel alignment (kta=True) needs 'spectral'"
+            )
+        return SpectralAlignment(L, codes, self.ridge, rank)
+
+    def _deciding_point(self) -> Point:
+        """The point whose kernel decides: at level 0 nothing is clipped, and the kernel is R."""
+        if self.kta and self.rule == "unclipped":
+            return Point({"level": 0.0})
+        assert self.result_.point is not None
+        return self.result_.point
+
+    @property
+    def kernel_(self) -> FloatArray:
+        """The kernel matrix of the training points that decides; formed on demand."""
+        problem = self.result_.problem
+        assert isinstance(problem, SpectralAlignment | SpectralRls)
+        return problem.kernel(self._deciding_point())
+
     def _features(self) -> FloatArray:
         problem = self.result_.problem
-        point = self.result_.point
-        assert point is not None
+        point = self._deciding_point()
         # The kernels of the other bases have no spectrum, only a factor.
         if isinstance(problem, SpectralRls) and problem.basis != "spectral":
             return point.factor

@@ -30,6 +30,7 @@ from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, Start
 from klopt.model.problem import Formulation, Point, Problem
 from klopt.problems._margin.cone_forms import Polyhedron
+from klopt.problems._margin.proof import Penalty, largest
 
 __all__ = ["KernelMargin", "LabelledMargin", "Units", "refuse_large_penalty"]
 
@@ -46,14 +47,14 @@ class Units:
     gradient: float
 
     @classmethod
-    def of(cls, C: float, kappa: float, gradient: float = 1.0) -> Units:
+    def of(cls, C: Penalty, kappa: float, gradient: float = 1.0) -> Units:
         """Return the units of a box C, a kernel of mean diagonal kappa and gradients of a size.
 
         >>> Units.of(C=10.0, kappa=1e10)
         Units(length=5.820766091346741e-11, gradient=1.0)
         """
         gradient = _power_of_two(gradient or 1.0)
-        length = _power_of_two(min(C, gradient / kappa))
+        length = _power_of_two(min(largest(C), gradient / kappa))
         return cls(length, gradient)
 
     @property
@@ -76,11 +77,12 @@ class Units:
         return -float(np.sqrt(self.value)) * of_cone
 
 
-def refuse_large_penalty(C: float, kappa: float) -> None:
+def refuse_large_penalty(C: Penalty, kappa: float) -> None:
     """Refuse a finite C that no solver can tell from an infinite one; kappa is the mean K_ii."""
-    if np.isfinite(C) and C * kappa > MAX_PENALTY_TIMES_KERNEL:
+    worst = largest(C)
+    if np.isfinite(worst) and worst * kappa > MAX_PENALTY_TIMES_KERNEL:
         raise InvalidProblem(
-            f"C is {C:g}, which times K is {C * kappa:.0e}; write inf for the hard margin"
+            f"C is {worst:g}, which times K is {worst * kappa:.0e}; write inf for the hard margin"
         )
 
 

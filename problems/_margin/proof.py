@@ -18,6 +18,9 @@ Cauchy's inequality, a*'Q'a* >= (a*'Q'z)^2 / q >= (T - sum)_+^2 / (s^2 q), sum =
 s m_i), and ||a*|| <= T it gives T <= 2B / (1 - phi s^2 q). Both hold where the denominators are
 positive, and T <= n C. Then ||a*||^2 <= min(n C^2, C T, T^2).
 
+C may differ from point to point: a*_i <= C_i, and B has C_i max(0, 1 - s m_i) in its sum. Where C
+stands alone, as in Lemma M1, the largest C_i takes its place.
+
 A witness may hold a normal vector w (from the multipliers of an epigraph). With K = R'R + E' it
 stands for f' = R'w and q = ||w||^2, and ||E'|| takes the place of phi.
 """
@@ -49,7 +52,9 @@ from klopt.proof.enclosure import (
 from klopt.proof.kernel_product import enclose_in_blocks, enclose_in_slices, entry_bounds
 
 __all__ = [
+    "Penalty",
     "balanced_multiple",
+    "best_scale",
     "best_shift",
     "best_stretch",
     "best_tube",
@@ -58,18 +63,27 @@ __all__ = [
     "hinge_bias",
     "hinge_bound",
     "hinge_primal",
+    "is_within",
+    "largest",
     "largest_nu",
     "length_charge",
     "middle_of",
     "normal_classifier",
     "nu_margin_proof",
+    "penalised_up",
     "soft_margin_proof",
     "total_bound",
     "tube_bias",
     "tube_bound",
+    "tube_misses",
+    "tube_stretch",
     "value_below",
+    "weighted_shift",
     "zeros_unless_finite",
 ]
+
+Penalty = float | FloatArray
+"""One number, or one for each point."""
 
 NARROW = 1e-9
 """A product whose error moves the ends by a larger share than this is computed in slices."""
@@ -107,6 +121,31 @@ def normal_classifier(K: Gram, w: FloatArray) -> tuple[Enclosure, float]:
     return Enclosure(w @ R, rad), product_up(length, length)
 
 
+def largest(C: Penalty) -> float:
+    """Return the largest penalty of a point.
+
+    >>> largest(2.0), largest(np.array([1.0, 3.0]))
+    (2.0, 3.0)
+    """
+    return float(C.max()) if isinstance(C, np.ndarray) else C
+
+
+def penalised_up(C: Penalty, losses: FloatArray) -> float:
+    """Return an upper bound of sum_i C_i losses_i; no loss is negative.
+
+    >>> penalised_up(np.array([0.1, 0.2]), np.array([3.0, 4.0])) > 1.1
+    True
+    """
+    if isinstance(C, np.ndarray):
+        return total_up(round_up(C * losses))
+    return product_up(C, total_up(losses))
+
+
+def is_within(s: float, a: FloatArray, C: Penalty) -> bool:
+    """Return whether s a_i <= C_i for all i, in exact arithmetic; s and a are not negative."""
+    return bool((round_up(s * a) <= C).all())
+
+
 @dataclass(frozen=True, eq=False)
 class HingeBound:
     """B, and the multiple s that gives it, with s^2 q."""
@@ -116,7 +155,7 @@ class HingeBound:
     scale: float
 
 
-def hinge_bound(margins: FloatArray, squared_norm: float, C: float) -> HingeBound:
+def hinge_bound(margins: FloatArray, squared_norm: float, C: Penalty) -> HingeBound:
     """Return B at a good s from lower bounds of the margins and an upper bound of q.
 
     >>> hinge_bound(np.array([0.5, 2.0]), squared_norm=1.0, C=10.0).value - 2.0 < 1e-12
@@ -126,7 +165,7 @@ def hinge_bound(margins: FloatArray, squared_norm: float, C: float) -> HingeBoun
     if not (np.isfinite(margins).all() and math.isfinite(squared_norm)):
         return nothing
     q = max(squared_norm, 0.0)
-    if math.isinf(C):
+    if largest(C) == math.inf:
         # Hard margin: s = 1 / (smallest margin).
         smallest = float(margins.min())
         if not smallest > 0:
@@ -135,14 +174,14 @@ def hinge_bound(margins: FloatArray, squared_norm: float, C: float) -> HingeBoun
         # Half of the smallest number is 0.
         return HingeBound(product_up(stretched, 0.5), stretched, 1 / smallest)
 
-    s = _best_scale(np.sort(margins), q, C) * STRETCH
+    s = best_scale(margins, q, C) * STRETCH
     if not math.isfinite(s):
         s = 1.0
     products = s * margins
     # Two roundings, that of the product and that of the difference, and those of this line.
     losses = (1 - products) + 4 * UNIT_ROUNDOFF * (1 + np.abs(products))
     stretched = product_up(s, s, q)
-    value = sum_up(product_up(C, total_up(np.maximum(losses, 0.0))), stretched / 2)
+    value = sum_up(penalised_up(C, np.maximum(losses, 0.0)), stretched / 2)
     return HingeBound(value, stretched, s)
 
 
@@ -154,7 +193,7 @@ def total_bound(bound: HingeBound, n: int, C: float, phi: float) -> float:
     bound
         B and s^2 q.
     n, C
-        The number of points and the penalty.
+        The number of points and the largest penalty.
     phi
         What Q lacks at most of being positive semidefinite.
     """
@@ -204,7 +243,7 @@ def _margins_below(y: FloatArray, shifted: Enclosure) -> FloatArray:
 # The C-SVM
 
 
-def soft_margin_proof(K: Gram, y: FloatArray, C: float, witness: Point) -> Bracket:
+def soft_margin_proof(K: Gram, y: FloatArray, C: Penalty, witness: Point) -> Bracket:
     """Return the ends that a witness proves of  max 1'a - a'Qa/2  over  0 <= a <= C,  y'a = 0.
 
     Lower: the value at the best multiple of alpha. Upper: the bound of the module's docstring.
@@ -212,11 +251,13 @@ def soft_margin_proof(K: Gram, y: FloatArray, C: float, witness: Point) -> Brack
     Parameters
     ----------
     K, y, C
-        The kernel matrix, labels -1 and +1, and the penalty, which may be infinite.
+        The kernel matrix, labels -1 and +1, and the penalty: one number, which may be infinite, or
+        one for each point.
     witness
         Holds `alpha`, and maybe the normal vector `normal`.
     """
     n = y.size
+    C_max = largest(C)
     a = witness.alpha
     z = y * a
     in_box = bool((a >= 0).all() and (a <= C).all() and np.isfinite(a).all())
@@ -233,21 +274,21 @@ def soft_margin_proof(K: Gram, y: FloatArray, C: float, witness: Point) -> Brack
     by_normal = None
     total = math.inf
     if K.floor or normal is not None:
-        total = total_bound(ends.bound, n, C, -K.floor)
+        total = total_bound(ends.bound, n, C_max, -K.floor)
     if normal is not None:
         g, squared_norm = normal_classifier(K, normal)
-        margins = _margins_below(y, g + hinge_bias(y, g.mid))
+        margins = _margins_below(y, g + hinge_bias(y, g.mid, C))
         by_normal = hinge_bound(margins, squared_norm, C)
-        total = min(total, total_bound(by_normal, n, C, K.factor_error()))
+        total = min(total, total_bound(by_normal, n, C_max, K.factor_error()))
 
-    charge = length_charge(total, n, C, -K.floor)
+    charge = length_charge(total, n, C_max, -K.floor)
     if charge > MAX_CHARGE * (1 + ends.lower) and K.sharpened is not K:
         return soft_margin_proof(K.sharpened, y, C, witness)
     upper = sum_up(ends.bound.value, charge)
     upper_by = BY_COEFFICIENTS
     duals = {"slack": np.maximum(1 - ends.margins, 0.0)}
     if by_normal is not None and normal is not None:
-        other = sum_up(by_normal.value, length_charge(total, n, C, K.factor_error()))
+        other = sum_up(by_normal.value, length_charge(total, n, C_max, K.factor_error()))
         if other < upper:
             upper = other
             upper_by = BY_NORMAL
@@ -273,12 +314,12 @@ class _SoftMarginEnds:
 
 
 def _soft_margin_ends(
-    K: Gram, y: FloatArray, C: float, a: FloatArray, f: Enclosure, is_feasible: bool
+    K: Gram, y: FloatArray, C: Penalty, a: FloatArray, f: Enclosure, is_feasible: bool
 ) -> _SoftMarginEnds:
     """Both ends from f = K(y o a)."""
     z = y * a
     phi = -K.floor
-    bias = hinge_bias(y, f.mid)
+    bias = hinge_bias(y, f.mid, C)
     shifted = f + bias
     # 1'z = 0 exactly: then z'f = z'(f + b), whose terms cancel less.
     curvature = _dot(z, shifted if is_feasible else f)
@@ -293,7 +334,7 @@ def _soft_margin_ends(
     stretch = 0.0
     if is_feasible:
         stretch = best_stretch(a, charged.mid, C)
-        if product_up(stretch, float(a.max())) > C:
+        if not is_within(stretch, a, C):
             stretch = 1.0
         # Lemma E2 for a sum without negative terms.
         total = float(a.sum()) * (1 - gamma(a.size + 4))
@@ -454,7 +495,7 @@ def _price(m: FloatArray, capacity: float) -> float:
 
 
 def epsilon_margin_proof(
-    K: Gram, y: FloatArray, C: float, epsilon: float, witness: Point
+    K: Gram, y: FloatArray, C: Penalty, epsilon: float, witness: Point
 ) -> Bracket:
     """Return the ends a witness proves of max y'x - epsilon ||x||_1 - x'Kx/2 over |x| <= C, 1'x = 0.
 
@@ -465,12 +506,14 @@ def epsilon_margin_proof(
             <=  q/2 + (y - f' - b)'x - epsilon ||x||_1 + phi/2 ||x||^2
             <=  q/2 + C sum_i max(0, |y_i - f'_i - b| - epsilon + phi C/2),
 
-    since what is to be maximised in each |x_i| is convex: the maximum is at 0 or at C.
+    since what is to be maximised in each |x_i| is convex: the maximum is at 0 or at C. Where C
+    differs from point to point, C_i weighs the loss of point i, and phi C/2 has the largest one.
 
     Parameters
     ----------
     K, y, C, epsilon
-        The kernel matrix, targets, the penalty and the half-width of the tube.
+        The kernel matrix, targets, the penalty (one number, or one for each point) and the
+        half-width of the tube.
     witness
         Holds `beta`, and maybe the normal vector `normal`.
     """
@@ -479,17 +522,17 @@ def epsilon_margin_proof(
     size = float(np.abs(x).sum())
 
     f = enclose_in_blocks(K.matrix, x, K.entry_bounds)
-    bias = tube_bias(y, f.mid, epsilon)
-    misses = _misses(y, bias, f)
+    bias = tube_bias(y, f.mid, epsilon, C)
+    misses = tube_misses(y, bias, f)
     ends = _epsilon_margin_ends(K, y, C, epsilon, x, misses, bias, is_feasible, f)
     # An error of f costs C in each point that it moves out of the tube.
-    cost = float(f.rad.sum()) * C
+    cost = float((C * f.rad).sum())
     if not (is_narrow(f, size, ends.lower) and cost <= NARROW * (1 + abs(ends.lower))):
-        bias = tube_bias(y, enclose_in_slices(K.matrix, x).mid, epsilon)
+        bias = tube_bias(y, enclose_in_slices(K.matrix, x).mid, epsilon, C)
         misses = enclose_in_slices(K.matrix, -x, (y, -bias))
         ends = _epsilon_margin_ends(K, y, C, epsilon, x, misses, bias, is_feasible)
 
-    charge = product_up(-K.floor, C, C, K.size) if K.floor else 0.0
+    charge = product_up(-K.floor, largest(C), largest(C), K.size) if K.floor else 0.0
     if charge > MAX_CHARGE * (1 + ends.lower) and K.sharpened is not K:
         return epsilon_margin_proof(K.sharpened, y, C, epsilon, witness)
     upper = ends.upper
@@ -498,7 +541,7 @@ def epsilon_margin_proof(
     normal = witness.dual.get("normal")
     if normal is not None:
         g, squared_norm = normal_classifier(K, normal)
-        misses = _misses(y, tube_bias(y, g.mid, epsilon), g)
+        misses = tube_misses(y, tube_bias(y, g.mid, epsilon, C), g)
         other = tube_bound(misses, squared_norm, C, epsilon, K.factor_error())
         if other < upper:
             upper = other
@@ -510,8 +553,8 @@ def epsilon_margin_proof(
     return Bracket(ends.lower, upper, solved, "", AT_A_POINT, upper_by)
 
 
-def _misses(y: FloatArray, bias: float, f: Enclosure) -> Enclosure:
-    """y - b - f: two roundings (Lemma E1)."""
+def tube_misses(y: FloatArray, bias: float, f: Enclosure) -> Enclosure:
+    """Return y - b - f: two roundings (Lemma E1)."""
     centred = y - bias
     mid = centred - f.mid
     rad = f.rad + UNIT_ROUNDOFF * (np.abs(centred) + np.abs(mid))
@@ -530,7 +573,7 @@ class _TubeEnds:
 def _epsilon_margin_ends(
     K: Gram,
     y: FloatArray,
-    C: float,
+    C: Penalty,
     epsilon: float,
     x: FloatArray,
     misses: Enclosure,
@@ -558,8 +601,8 @@ def _epsilon_margin_ends(
         length = total_up(np.abs(x))
         along = _dot(x, Enclosure(centred, centred_rad)).lower
         gain = difference_down(along, product_up(epsilon, length))
-        stretch = _tube_stretch(x, gain, curvature.mid, C)
-        if product_up(stretch, float(np.abs(x).max())) > C:
+        stretch = tube_stretch(x, gain, curvature.mid, C)
+        if not is_within(stretch, np.abs(x), C):
             stretch = 1.0
         lower = max(0.0, value_below(gain, curvature.upper, stretch))
     upper = tube_bound(misses, curvature.upper, C, epsilon, phi)
@@ -567,9 +610,9 @@ def _epsilon_margin_ends(
 
 
 def tube_bound(
-    misses: Enclosure, squared_norm: float, C: float, epsilon: float, phi: float
+    misses: Enclosure, squared_norm: float, C: Penalty, epsilon: float, phi: float
 ) -> float:
-    """Return the upper end q/2 + C sum_i max(0, |misses_i| - epsilon + phi C/2).
+    """Return the upper end q/2 + sum_i C_i max(0, |misses_i| - epsilon + phi max C/2).
 
     Parameters
     ----------
@@ -583,9 +626,9 @@ def tube_bound(
         What K lacks at most of being positive semidefinite.
     """
     distances = round_up(np.abs(misses.mid) + misses.rad)
-    free = difference_down(epsilon, product_up(phi, C) / 2) if phi else epsilon
+    free = difference_down(epsilon, product_up(phi, largest(C)) / 2) if phi else epsilon
     excess = round_up(distances - free)
-    return sum_up(product_up(C, total_up(np.maximum(excess, 0.0))), max(squared_norm, 0.0) / 2)
+    return sum_up(penalised_up(C, np.maximum(excess, 0.0)), max(squared_norm, 0.0) / 2)
 
 
 # Choices in floating point: nothing above rests on them, any multiple and any bias prove a bound
@@ -611,8 +654,25 @@ def best_shift(breaks: FloatArray, count: int) -> float:
     return float(left + (right - left) / 2)
 
 
-def hinge_bias(y: FloatArray, f: FloatArray) -> float:
-    """Return the b that minimises sum_i max(0, 1 - y_i (f_i + b)): a median of y - f."""
+def weighted_shift(breaks: FloatArray, weights: FloatArray, total: float) -> float:
+    """Return the same where the derivative, -total on the left, goes up by a weight at each break.
+
+    >>> weighted_shift(np.array([3.0, 0.0, 2.0]), np.array([1.0, 1.0, 2.0]), 2.0)
+    2.0
+    """
+    order = np.argsort(breaks)
+    passed = weights[order].cumsum()
+    at = min(int(passed.searchsorted(total * (1 - 4 * UNIT_ROUNDOFF))), breaks.size - 1)
+    # A derivative of 0 beyond this break makes every shift up to the next one as good.
+    after = at + int(at + 1 < breaks.size and passed[at] <= total * (1 + 4 * UNIT_ROUNDOFF))
+    left = breaks[order[at]]
+    return float(left + (breaks[order[after]] - left) / 2)
+
+
+def hinge_bias(y: FloatArray, f: FloatArray, C: Penalty = 1.0) -> float:
+    """Return the b that minimises sum_i C_i max(0, 1 - y_i (f_i + b)): a median of y - f."""
+    if isinstance(C, np.ndarray):
+        return weighted_shift(y - f, C, float(C[y > 0].sum()))
     return best_shift(y - f, int(np.count_nonzero(y > 0)))
 
 
@@ -635,25 +695,35 @@ def hinge_primal(margins: FloatArray, squared_norm: float, C: float) -> tuple[fl
             return np.inf, 1.0
         return max(squared_norm, 0.0) / 2 / smallest / smallest, 1 / smallest
 
-    m = np.sort(margins)
-    scale = _best_scale(m, squared_norm, C)
-    at_one = squared_norm / 2 + C * float(np.maximum(1 - m, 0.0).sum())
-    value = scale * scale * (squared_norm / 2) + C * float(np.maximum(1 - scale * m, 0.0).sum())
+    scale = best_scale(margins, squared_norm, C)
+    at_one = squared_norm / 2 + C * float(np.maximum(1 - margins, 0.0).sum())
+    losses = float(np.maximum(1 - scale * margins, 0.0).sum())
+    value = scale * scale * (squared_norm / 2) + C * losses
     # The scale 1 stays where the other one, by rounding, is no better.
     return (value, scale) if value < at_one else (at_one, 1.0)
 
 
-def _best_scale(m: FloatArray, squared_norm: float, C: float) -> float:
-    """The s >= 0 where the derivative, s squared_norm - C (sum of the m_i < 1/s), changes sign."""
-    lost = m.cumsum()
+def best_scale(margins: FloatArray, squared_norm: float, C: Penalty) -> float:
+    """Return the best multiple s >= 0 of a classifier with given margins and squared norm.
+
+    There s squared_norm - (sum of the C_i m_i with m_i < 1/s), the derivative, changes sign.
+    """
+    if isinstance(C, np.ndarray):
+        order = np.argsort(margins, kind="stable")
+        m = margins[order]
+        pulls = C[order] * m
+    else:
+        m = np.sort(margins)
+        pulls = C * m
+    lost = pulls.cumsum()
     first = int(m.searchsorted(0.0, "right"))  # margins up to here have no break at s > 0
     with np.errstate(all="ignore"):
         breaks = 1 / m[first:]
         # Beyond the break 1 / m_j only the points before j lose: the derivative falls with j.
-        j = first + int(np.count_nonzero(squared_norm * breaks > C * (lost - m)[first:]))
+        j = first + int(np.count_nonzero(squared_norm * breaks > (lost - pulls)[first:]))
 
     # Between the breaks `low` and `high` the derivative is linear, with this zero.
-    pull = C * float(lost[j - 1]) if j > first else 0.0
+    pull = float(lost[j - 1]) if j > first else 0.0
     if squared_norm > 0:
         zero = pull / squared_norm
     else:
@@ -663,14 +733,21 @@ def _best_scale(m: FloatArray, squared_norm: float, C: float) -> float:
     return min(max(zero, low), high)
 
 
-def best_stretch(a: FloatArray, curvature: float, C: float) -> float:
+def _room(a: FloatArray, C: Penalty) -> float:
+    """The largest s with s a_i <= C_i, for a >= 0 with a positive entry, rounded."""
+    if not isinstance(C, np.ndarray):
+        return C / float(a.max())
+    used = a > 0
+    return float((C[used] / a[used]).min())
+
+
+def best_stretch(a: FloatArray, curvature: float, C: Penalty) -> float:
     """Return the s that maximises s 1'a - s^2 curvature / 2, s a <= C; 1 where it gains little."""
     total = float(a.sum())
-    largest = float(a.max())
-    if not largest > 0:
+    if not float(a.max()) > 0:
         return 1.0
     unbounded = total / curvature if curvature > 0 else np.inf
-    factor = min(unbounded, C / largest)
+    factor = min(unbounded, _room(a, C))
     # (factor - 1) total - (factor^2 - 1) curvature / 2, whose square may overflow.
     gain = (factor - 1) * (total - (factor + 1) * curvature / 2)
     return factor if gain > MIN_RELATIVE_GAIN * total else 1.0
@@ -691,21 +768,23 @@ def best_tube(residuals: FloatArray, epsilon: float) -> tuple[float, FloatArray]
     return bias, np.abs(residuals - bias) - epsilon
 
 
-def tube_bias(y: FloatArray, f: FloatArray, epsilon: float) -> float:
-    """Return the best bias of a regression f of the targets y."""
+def tube_bias(y: FloatArray, f: FloatArray, epsilon: float, C: Penalty = 1.0) -> float:
+    """Return the best bias of a regression f of the targets y, whose losses C_i weighs."""
     middle = middle_of(y)
     residuals = y - middle - f
     breaks = np.concatenate([residuals - epsilon, residuals + epsilon])
+    if isinstance(C, np.ndarray):
+        return weighted_shift(breaks, np.tile(C, 2), float(C.sum())) + middle
     return best_shift(breaks, residuals.size) + middle
 
 
-def _tube_stretch(beta: FloatArray, gain: float, curvature: float, C: float) -> float:
-    """The s that maximises s gain - s^2 curvature / 2 inside the box; 1 where it gains little."""
+def tube_stretch(beta: FloatArray, gain: float, curvature: float, C: Penalty) -> float:
+    """Return the s of largest s gain - s^2 curvature / 2 in the box; 1 where it gains little."""
     if gain < 0:
         return 0.0
-    largest = float(np.abs(beta).max())
-    if gain == 0 or not (curvature > 0 and largest > 0):
+    sizes = np.abs(beta)
+    if gain == 0 or not (curvature > 0 and float(sizes.max()) > 0):
         return 1.0
-    factor = min(gain / curvature, C / largest)
+    factor = min(gain / curvature, _room(sizes, C))
     more = (factor - 1) * (gain - (factor + 1) * curvature / 2)
     return factor if more > MIN_RELATIVE_GAIN * gain else 1.0

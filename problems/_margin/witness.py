@@ -13,7 +13,7 @@ from klopt.arrays import FloatArray
 from klopt.kernels.gram import Gram
 from klopt.model.problem import Point
 from klopt.model.sets import BoxPlane, Product
-from klopt.problems._margin.proof import class_sum, zeros_unless_finite
+from klopt.problems._margin.proof import Penalty, class_sum, zeros_unless_finite
 from klopt.proof.dyadic import balanced, with_sum
 
 __all__ = [
@@ -41,7 +41,7 @@ def normal_of(point: Point, K: Gram, unit: float = 1.0) -> dict[str, FloatArray]
     return {"normal": unit * normal}
 
 
-def soft_margin_witness(K: Gram, y: FloatArray, C: float, point: Point) -> Point:
+def soft_margin_witness(K: Gram, y: FloatArray, C: Penalty, point: Point) -> Point:
     """Return the nearest `alpha` with 0 <= alpha <= C and y'alpha = 0."""
     a = zeros_unless_finite(point.alpha)
     z = y * np.minimum(np.maximum(a, 0.0), C)
@@ -51,7 +51,7 @@ def soft_margin_witness(K: Gram, y: FloatArray, C: float, point: Point) -> Point
     return Point({"alpha": np.abs(balanced(z))}, normal_of(point, K))
 
 
-def epsilon_margin_witness(K: Gram, C: float, point: Point) -> Point:
+def epsilon_margin_witness(K: Gram, C: Penalty, point: Point) -> Point:
     """Return the nearest `beta` with |beta| <= C and 1'beta = 0."""
     x = zeros_unless_finite(point.beta)
     beta = np.minimum(np.maximum(x, -C), C)

@@ -31,7 +31,7 @@ class NormCone:
     factors
         R_i.
     y, domain, ridge
-        The gradients, the set of a, and the ridge.
+        The gradients, the set of a, and the ridge: one number, or one for each entry of a.
     is_sum
         Whether each kernel has its r_i (s = 1), else one r bounds them all (s = inf).
     """
@@ -39,7 +39,7 @@ class NormCone:
     factors: tuple[FloatArray, ...]
     y: FloatArray
     domain: BoxPlane
-    ridge: float
+    ridge: float | FloatArray
     is_sum: bool
 
     @property
@@ -102,8 +102,9 @@ class NormCone:
         head[2, n:-1] = -1.0
         rows = sparse.csr_array(head)
         b = np.array([h / 2, -h / 2, 0.0])
-        if self.ridge:
-            tail = sparse.csr_array(-np.sqrt(self.ridge) * np.eye(n, size))
+        if np.any(self.ridge):
+            roots = np.sqrt(np.full(n, self.ridge))
+            tail = sparse.csr_array(-roots[:, None] * np.eye(n, size))
             rows = sparse.vstack([rows, tail], format="csr")
             b = np.concatenate([b, np.zeros(n)])
         return rows, b
@@ -113,13 +114,13 @@ class NormCone:
         r = np.array([np.linalg.norm(R @ a) for R in self.factors])
         if not self.is_sum:
             r = r.max(keepdims=True)
-        t = (float(r.sum()) ** 2 + self.ridge * float(a @ a)) / 2
+        t = (float(r.sum()) ** 2 + float((self.ridge * a) @ a)) / 2
         return np.concatenate([a, r, [t]])
 
     def multipliers(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the lambda_i and coefficients beta_i of the classifier, R_i beta_i = w_i."""
         sizes = [1 + len(R) for R in self.factors]
-        top = 3 + (self.y.size if self.ridge else 0)
+        top = 3 + (self.y.size if np.any(self.ridge) else 0)
         first = y.size - top - sum(sizes)
         blocks = np.split(y[first : first + sum(sizes)], np.cumsum(sizes)[:-1])
         weights = np.array([block[0] for block in blocks])

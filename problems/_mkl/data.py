@@ -15,7 +15,7 @@ from klopt.kernels.gram import Gram, binary_labels
 
 __all__ = ["Kernels", "Loss", "Norm", "given_kernels", "given_loss", "given_y", "primal_exponent"]
 
-Loss = Literal["hinge", "squared"]
+Loss = Literal["hinge", "squared", "epsilon"]
 Norm = Literal["block-l1", "block-linf"] | float
 Kernels = Sequence[Gram | MatrixLike] | npt.NDArray[Any]
 
@@ -49,7 +49,7 @@ def given_loss(loss: Loss) -> Loss:
 
 
 def given_y(y: npt.ArrayLike, size: int, loss: Loss) -> FloatArray:
-    """Return labels -1 and +1 for the hinge loss, any numbers for the squared one."""
+    """Return labels -1 and +1 for the hinge loss, any numbers for the others."""
     return binary_labels(y, size) if loss == "hinge" else vector("y", y, size)
 
 

@@ -2,6 +2,11 @@
 
 In the units of `klopt.problems._margin.forms`:  a = length * x,  value = length * gradient * (value
 of the form).
+
+The epsilon-insensitive loss has epsilon ||a||_1, which is no smooth function. There x has two
+halves, u >= 0 and v <= 0 with a = u + v: 1'x = 0 and x'[K K; K K]x = a'Ka, and the loss is linear,
+(y - epsilon)'u + (y + epsilon)'v. Of each pair one entry is 0 at the best point, as epsilon (u - v)
+costs least then.
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ from klopt.model.functions import Oracle, SaddleOracle, SmoothFunction
 from klopt.model.problem import Formulation, Point
 from klopt.model.sets import BoxPlane, Simplex
 from klopt.problems._margin.forms import Units
+from klopt.problems._margin.proof import middle_of
 from klopt.problems._mkl.cone_forms import NormCone
 from klopt.problems._mkl.function import KernelNorm, WeightGame
 from klopt.problems._mkl.proof import MultipleKernelDual, dual_norm
@@ -106,6 +112,9 @@ class MultipleKernelForms:
     def _units(self) -> Units:
         roots = np.sqrt([K.scale for K in self.dual.present])
         scale = dual_norm(roots, self.dual.s) ** 2
+        if self.dual.epsilon is not None:
+            half_range = float(self.dual.y.max() - self.dual.y.min()) / 2
+            return Units.of(self.dual.C, scale, max(half_range, self.dual.epsilon))
         gradient = float(np.abs(self.dual.y).max()) or 1.0
         # The squared loss has |a_i| of the size C |y_i| where errors are large.
         box = self.dual.C if self.dual.hinge else self.dual.C * gradient
@@ -113,7 +122,28 @@ class MultipleKernelForms:
 
     @property
     def _domain(self) -> BoxPlane:
-        return self.dual.domain(self._units.length)
+        domain = self.dual.domain(self._units.length)
+        if self.dual.epsilon is None:
+            return domain
+        none = np.zeros(self.dual.y.size)
+        lower = np.concatenate([none, domain.lower])
+        upper = np.concatenate([domain.upper, none])
+        return BoxPlane(lower, upper, np.ones(lower.size))
+
+    @cached_property
+    def _slopes(self) -> FloatArray:
+        """The linear terms of x, in the form's units."""
+        y = self.dual.y
+        if self.dual.epsilon is None:
+            return y / self._units.gradient
+        # 1'x = 0: a constant changes nothing.
+        centred = y - middle_of(y)
+        halves = np.concatenate([centred - self.dual.epsilon, centred + self.dual.epsilon])
+        return halves / self._units.gradient
+
+    def _halves(self, M: FloatArray, times: tuple[int, int]) -> FloatArray:
+        """A matrix over the points as one over the entries of x."""
+        return M if self.dual.epsilon is None else np.tile(M, times)
 
     @property
     def _weight_simplex(self) -> Simplex:
@@ -130,23 +160,23 @@ class MultipleKernelForms:
         length = self._units.length
         gradient = self._units.gradient
         return KernelNorm(
-            kernels=tuple(K.matrix for K in kernels),
+            kernels=tuple(self._halves(K.matrix, (2, 2)) for K in kernels),
             scales=np.array([K.scale for K in kernels]),
-            y=self.dual.y / gradient,
+            y=self._slopes,
             s=self.dual.s,
             unit=length / gradient,
-            ridge=0.0 if self.dual.hinge else length / (gradient * self.dual.C),
+            ridge=0.0 if self.dual.has_plane else length / (gradient * self.dual.C),
         )
 
     @cached_property
     def _cone(self) -> NormCone:
-        factors = tuple(self._units.factor(K) for K in self.dual.present)
+        factors = tuple(self._halves(self._units.factor(K), (1, 2)) for K in self.dual.present)
         f = self._function
         return NormCone(factors, f.y, self._domain, f.ridge, is_sum=self.dual.s == 1)
 
     @cached_property
     def _optimal_value(self) -> OptimalValue:
-        if self.dual.hinge:
+        if self.dual.has_plane:
             return HingeOptimalValue(self._function, domain=self._domain)
         return RidgeOptimalValue(self._function)
 
@@ -179,12 +209,20 @@ class MultipleKernelForms:
     ) -> Point:
         """The point of coefficients a, weights theta and the beta_i that prove its upper bound."""
         length = self._units.length
+        a = self._whole(a)
         primal = {"alpha": length * a * self._sign}
         if theta is not None:
             primal["weights"] = self.dual.of_all(theta)
         if beta is None:
             return Point(primal)
-        return Point(primal, {"coefficients": self.dual.of_all(length * beta)})
+        return Point(primal, {"coefficients": self.dual.of_all(length * self._whole(beta))})
+
+    def _whole(self, x: FloatArray) -> FloatArray:
+        """The coefficients of the points, in the last axis, from those of x."""
+        if self.dual.epsilon is None:
+            return x
+        n = self.dual.y.size
+        return np.asarray(x[..., :n] + x[..., n:])
 
     def _recover(self, x: FloatArray, y: FloatArray | None) -> Point:
         return self._point(x)
@@ -202,10 +240,10 @@ class MultipleKernelForms:
         return self._point(g.mean_coefficients(cuts), x, np.outer(x, best))
 
     def _recover_saddle(self, x: FloatArray, y: FloatArray | None) -> Point:
-        return self._point(np.zeros(self.dual.y.size) if y is None else y, x)
+        return self._point(np.zeros(self._slopes.size) if y is None else y, x)
 
     def _recover_socp(self, x: FloatArray, y: FloatArray | None) -> Point:
-        a = x[: self.dual.y.size]
+        a = x[: self._slopes.size]
         if y is None:
             return self._point(a)
         theta, beta = self._cone.multipliers(y)
@@ -214,7 +252,10 @@ class MultipleKernelForms:
     # Points lifted to the forms
 
     def _lift(self, point: Point) -> Start:
-        return Start(point.alpha * self._sign / self._units.length)
+        a = point.alpha * self._sign / self._units.length
+        if self.dual.epsilon is None:
+            return Start(a)
+        return Start(np.concatenate([np.maximum(a, 0.0), np.minimum(a, 0.0)]))
 
     def _lift_weights(self, point: Point) -> Start:
         return Start(point.weights[self.dual.is_present])

@@ -40,7 +40,7 @@ class KernelNorm:
     kernels, scales
         The matrices K_i and the means of their diagonals.
     y, s, ridge
-        As above.
+        As above; the ridge is one number, or one for each entry of a.
     unit
         What each kernel is multiplied by.
     """
@@ -50,7 +50,16 @@ class KernelNorm:
     y: FloatArray
     s: float
     unit: float
-    ridge: float
+    ridge: float | FloatArray
+
+    @property
+    def has_ridge(self) -> bool:
+        """Whether there is a ridge."""
+        return bool(np.any(self.ridge))
+
+    def ridge_term(self, a: FloatArray) -> float:
+        """Return ridge a'a / 2."""
+        return float((self.ridge * a) @ a) / 2
 
     @property
     def delta(self) -> FloatArray:
@@ -100,7 +109,8 @@ class KernelNorm:
         for weight, K in zip(weights[1:], self.kernels[1:], strict=True):
             if weight:
                 part += weight * K[rows]
-        part[np.arange(rows.size), rows] += self.ridge + float(theta @ self.delta)
+        ridge = self.ridge[rows] if isinstance(self.ridge, np.ndarray) else self.ridge
+        part[np.arange(rows.size), rows] += ridge + float(theta @ self.delta)
         return part
 
     def near(self, a: FloatArray) -> LocalModel:
@@ -118,10 +128,12 @@ class KernelNorm:
             M.flat[:: theta.size + 1] -= theta / q
             return self.mixed(theta, u, (2 - self.s) * M @ u)
 
-        value = length**2 / 2 + self.ridge * float(a @ a) / 2 - float(self.y @ a)
+        value = length**2 / 2 + self.ridge_term(a) - float(self.y @ a)
         gradient = theta @ u + self.ridge * a - self.y
         # Without a box the tangent has no minimum; the ridge bounds the fall by a parabola instead.
-        lower = value - float(gradient @ gradient) / (2 * self.ridge) if self.ridge else -np.inf
+        lower = -np.inf
+        if self.has_ridge:
+            lower = value - float((gradient / self.ridge) @ gradient) / 2
         return LocalModel(value, gradient, curvature, lower)
 
     def start_model(self) -> StartModel:
@@ -145,7 +157,7 @@ class WeightGame:
     def value(self, theta: FloatArray, a: FloatArray) -> float:
         """Return phi."""
         _, q = self.norm.products(a)
-        return float(self.norm.y @ a - theta @ q / 2 - self.norm.ridge * float(a @ a) / 2)
+        return float(self.norm.y @ a - theta @ q / 2) - self.norm.ridge_term(a)
 
     def gradient_weights(self, theta: FloatArray, a: FloatArray) -> FloatArray:
         """Return the gradient in theta."""

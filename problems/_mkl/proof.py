@@ -8,7 +8,8 @@ K_i beta_i)^1/2 and f = sum_i K_i beta_i, Young's and Cauchy's inequalities give
     ||r*||_s^2 / 2 >= sum_i c_i r*_i - ||c||_p^2 / 2 >= f'a* - ||c||_p^2 / 2         1/p + 1/s = 1
 
 so the optimum is at most  ||c||_p^2 / 2 + max over a of (y - f)'a - loss(a), which is the loss of f
-in the primal. With weights theta, beta_i = theta_i a.
+in the primal: for a in a box with 1'a = 0 and epsilon ||a||_1 it is sum_i C_i max(0, |y_i - f_i -
+b| - epsilon) for any b. With weights theta, beta_i = theta_i a. C may differ from point to point.
 
 K_i is proven positive semidefinite only down to its floor -phi_i; it stands for its positive part
 K_i + E with 0 <= E <= phi_i I. That adds phi_i |beta_i|^2 to c_i^2 at most, and at most  sum_i phi_i
@@ -32,14 +33,22 @@ from klopt.model.sets import BoxPlane
 from klopt.problems._margin.proof import (
     AT_A_POINT,
     BY_COEFFICIENTS,
+    Penalty,
     balanced_multiple,
     best_stretch,
     hinge_bias,
     hinge_bound,
     is_narrow,
+    is_within,
+    largest,
+    middle_of,
+    tube_bias,
+    tube_bound,
+    tube_misses,
+    tube_stretch,
     value_below,
 )
-from klopt.proof.directed import product_up, sum_up, total_up
+from klopt.proof.directed import difference_down, product_up, sum_up, total_up
 from klopt.proof.dyadic import exact_sign_of_sum
 from klopt.proof.enclosure import (
     Enclosure,
@@ -111,18 +120,27 @@ class MultipleKernelDual:
     Parameters
     ----------
     kernels, y, C
-        The kernels, labels or targets, and the penalty of errors.
+        The kernels, labels or targets, and the penalty of errors: one number, or one for each
+        point.
     hinge
-        Whether the loss is the hinge, else it is the squared one.
+        Whether the loss is the hinge, else it is the squared one or that of a tube.
     p
         The exponent of the norm in the primal.
+    epsilon
+        The half-width of the tube of the epsilon-insensitive loss; None for the other losses.
     """
 
     kernels: tuple[Gram, ...]
     y: FloatArray
-    C: float
+    C: Penalty
     hinge: bool
     p: float
+    epsilon: float | None = None
+
+    @property
+    def has_plane(self) -> bool:
+        """Whether a model has a bias: then 1'a = 0, and a lies in a box."""
+        return self.hinge or self.epsilon is not None
 
     @property
     def s(self) -> float:
@@ -158,17 +176,34 @@ class MultipleKernelDual:
     def domain(self, length: float = 1.0) -> BoxPlane:
         """Return the set of a / length; the squared loss knows a* in a box of its own."""
         n = self.y.size
-        if not self.hinge:
+        if not self.has_plane:
             box = self.max_norm / length
             return BoxPlane(np.full(n, -box), np.full(n, box))
+        if not self.hinge:
+            bounds = np.full(n, self.C / length)
+            return BoxPlane(-bounds, bounds, np.ones(n))
         corner = self.y * (self.C / length)
         return BoxPlane(np.minimum(corner, 0.0), np.maximum(corner, 0.0), np.ones(n))
 
     @cached_property
     def max_norm(self) -> float:
-        """A bound of |a*|: by the box, or as a* = C (y - f*) and f* fits better than 0."""
-        largest = np.ones(self.y.size) if self.hinge else self.y
-        return float((enclose_norm(largest) * self.C).upper)
+        """A bound of |a*|: by the box, or as a* = C (y - f*) and f* fits better than 0.
+
+        The latter is sum_i C_i (y_i - f*_i)^2 <= sum_i C_i y_i^2.
+        """
+        corner = np.ones(self.y.size) if self.has_plane else self.y
+        if not isinstance(self.C, np.ndarray):
+            return float((enclose_norm(corner) * self.C).upper)
+        if self.has_plane:
+            return float(enclose_norm(self.C).upper)
+        fit = product_up(largest(self.C), self._weighted_square(self.y))
+        return math.nextafter(math.sqrt(fit), math.inf)
+
+    def _weighted_square(self, x: FloatArray | Enclosure) -> float:
+        """An upper bound of sum_i C_i x_i^2."""
+        if not isinstance(self.C, np.ndarray):
+            return product_up(self.C, max(enclose_dot(x, x).upper, 0.0))
+        return max(float(enclose_dot(Enclosure.of(x) * self.C, x).upper), 0.0)
 
     def proof(self, witness: Point) -> Bracket:
         """Return the ends that a witness proves.
@@ -198,9 +233,9 @@ class MultipleKernelDual:
         if beta is not None:
             upper, bias = min((upper, bias), self._upper_by_coefficients(beta))
 
-        signed = balanced_multiple(a, stretch) if self.hinge else stretch * a
+        signed = balanced_multiple(a, stretch) if self.has_plane else stretch * a
         solved = {"alpha": np.abs(signed) if self.hinge else signed, "weights": theta}
-        if self.hinge:
+        if self.has_plane:
             solved["bias"] = np.asarray(bias)
         return Bracket(lower, upper, Point(solved), "", AT_A_POINT, BY_COEFFICIENTS)
 
@@ -231,24 +266,27 @@ class MultipleKernelDual:
     # The lower end
 
     def _is_feasible(self, a: FloatArray) -> bool:
-        """Whether a satisfies the constraints of the hinge loss exactly; the other has none."""
-        if not self.hinge:
+        """Whether a satisfies the constraints of the loss exactly; the squared one has none."""
+        if not self.has_plane:
             return bool(np.isfinite(a).all())
-        alpha = self.y * a
+        alpha = self.y * a if self.hinge else np.abs(a)
         in_box = bool((alpha >= 0).all() and (alpha <= self.C).all())
         return in_box and not exact_sign_of_sum(a)
 
     def _lower(self, a: FloatArray, squares: FloatArray) -> tuple[float, float]:
         """The value at the best multiple of a feasible a, 0 at least, and the multiple."""
-        gain = enclose_dot(self.y, a)
+        gain = self._gain(a)
         exponent = self.s if self.s in (1.0, 2.0, math.inf) else self._exact_s
         curvature = squared_norm_above(squares, exponent)
-        if self.hinge:
-            stretch = best_stretch(self.y * a, curvature, self.C)
-            if product_up(stretch, float(np.abs(a).max())) > self.C:
+        if self.has_plane:
+            if self.hinge:
+                stretch = best_stretch(self.y * a, curvature, self.C)
+            else:
+                stretch = tube_stretch(a, gain.lower, curvature, self.C)
+            if not is_within(stretch, np.abs(a), self.C):
                 stretch = 1.0
         else:
-            curvature = sum_up(curvature, (enclose_dot(a, a) / self.C).upper)
+            curvature = sum_up(curvature, float(enclose_dot(Enclosure.of(a) / self.C, a).upper))
             stretch = float(gain.mid / curvature) if curvature > 0 else 1.0
         if not math.isfinite(stretch):
             stretch = 1.0
@@ -258,6 +296,14 @@ class MultipleKernelDual:
         else:
             value = value_below(gain.lower, curvature, stretch)
         return max(0.0, value), stretch
+
+    def _gain(self, a: FloatArray) -> Enclosure:
+        """y'a - epsilon ||a||_1."""
+        if self.epsilon is None:
+            return enclose_dot(self.y, a)
+        # 1'a = 0 exactly: y may be moved, so that its terms cancel less.
+        along = enclose_dot(Enclosure.of(self.y) - middle_of(self.y), a)
+        return along - enclose_dot(np.full(a.size, self.epsilon), np.abs(a))
 
     def _weights(self, q: FloatArray, a: FloatArray) -> FloatArray:
         """Weights that alpha asks for, from q_i = a'K_i a; 0 for a zero kernel. Any are valid."""
@@ -303,32 +349,47 @@ class MultipleKernelDual:
             What each unit of |a*| costs for the floors.
         """
         squared_norm = squared_norm_above(squares, self.p)
+        if self.epsilon is not None:
+            return self._tube_upper(f, squared_norm, charge, self.epsilon)
         if not self.hinge:
             return self._squared_loss_upper(f, squared_norm, charge), 0.0
-        bias = hinge_bias(self.y, f.mid)
+        bias = hinge_bias(self.y, f.mid, self.C)
         shifted = f + bias
         margins = round_down(self.y * shifted.mid - shifted.rad)
         # |a*| <= 1'alpha*: the charge may be taken from each margin.
         far = hinge_bound(round_down(margins - charge), squared_norm, self.C).value
         # All that the charge can cost is C n times it.
-        if product_up(self.C, self.y.size, charge) <= MAX_CHARGE_SHARE * (1 + far):
+        C = largest(self.C)
+        if product_up(C, self.y.size, charge) <= MAX_CHARGE_SHARE * (1 + far):
             return far, bias
         near = hinge_bound(margins, squared_norm, self.C)
         # ||r*||_s^2 <= 1'alpha*, else a smaller multiple were better: so 1'alpha* is at most twice
         # the optimum, and |a*|^2 <= C 1'alpha*.
-        by_value = math.nextafter(math.sqrt(product_up(2.0, self.C, far)), math.inf)
+        by_value = math.nextafter(math.sqrt(product_up(2.0, C, far)), math.inf)
         reach = min(self.max_norm, by_value)
         return min(far, sum_up(near.value, product_up(near.scale, charge, reach))), bias
 
+    def _tube_upper(
+        self, f: Enclosure, squared_norm: float, charge: float, epsilon: float
+    ) -> tuple[float, float]:
+        """The primal value of f + b in the tube, charged for the floors, and b."""
+        bias = tube_bias(self.y, f.mid, epsilon, self.C)
+        misses = tube_misses(self.y, bias, f)
+        # What |a*| <= ||a*||_1 costs may be taken from the tube, or paid at the largest |a*|.
+        narrower = difference_down(epsilon, charge) if charge else epsilon
+        far = tube_bound(misses, squared_norm, self.C, narrower, 0.0)
+        near = tube_bound(misses, squared_norm, self.C, epsilon, 0.0)
+        return min(far, sum_up(near, product_up(charge, self.max_norm))), bias
+
     def _squared_loss_upper(self, f: Enclosure, squared_norm: float, charge: float) -> float:
         """s^2 ||c||_p^2 / 2 + C/2 |y - s f|^2 at a good s >= 0, charged for the floors."""
-        curvature = squared_norm + self.C * float(f.mid @ f.mid)
-        scale = max(self.C * float(self.y @ f.mid) / curvature, 0.0) if curvature > 0 else 0.0
+        curvature = squared_norm + float((self.C * f.mid) @ f.mid)
+        scale = max(float((self.C * self.y) @ f.mid) / curvature, 0.0) if curvature > 0 else 0.0
         if not math.isfinite(scale):
             scale = 0.0
         miss = self.y - f * scale
         norm = product_up(scale, scale, squared_norm)
-        loss = product_up(self.C, max(enclose_dot(miss, miss).upper, 0.0))
+        loss = self._weighted_square(miss)
         return sum_up(norm / 2, loss / 2, product_up(scale, charge, self.max_norm))
 
 

@@ -91,7 +91,7 @@ class OptimalValue:
         solution = self.solution(theta)
         a = solution.a
         u, q = self.norm.products(a)
-        value = float(self.norm.y @ a) - float(theta @ q) / 2 - self.norm.ridge * float(a @ a) / 2
+        value = float(self.norm.y @ a) - float(theta @ q) / 2 - self.norm.ridge_term(a)
         part = u[:, solution.free]
 
         def curvature() -> FloatArray:

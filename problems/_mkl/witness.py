@@ -23,10 +23,10 @@ def multiple_kernel_witness(dual: MultipleKernelDual, point: Point) -> Point:
     `classifier` holds coefficients of their own for each kernel, where the point has some.
     """
     a = zeros_unless_finite(point.alpha) * (dual.y if dual.hinge else 1.0)
-    if dual.hinge:
-        corner = dual.y * dual.C
-        near = np.minimum(np.maximum(a, np.minimum(corner, 0.0)), np.maximum(corner, 0.0))
-        a = balanced(near if is_balanced(near) else dual.domain().project(a))
+    if dual.has_plane:
+        domain = dual.domain()
+        near = np.minimum(np.maximum(a, domain.lower), domain.upper)
+        a = balanced(near if is_balanced(near) else domain.project(a))
     else:
         a = np.clip(a, -dual.max_norm, dual.max_norm)
     primal = {"signed": a}

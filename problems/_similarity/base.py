@@ -11,10 +11,15 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.kernels.similarities import LinearExtension, Similarity
 from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.problems._margin.data import (
+    given_penalty,
+    penalty_text,
+    require_penalty_of_each_point,
+)
 from klopt.problems._margin.forms import refuse_large_penalty
+from klopt.problems._margin.proof import Penalty
 from klopt.problems._similarity.data import (
     Losses,
-    as_C,
     as_labels,
     as_rho,
     as_several_similarities,
@@ -39,8 +44,8 @@ class SeveralKernelsProblem(Problem):
         The similarities.
     y : (n,) array
         Labels -1 and +1.
-    C : float
-        Penalty of the support vector machine.
+    C : float or (n,) array
+        Penalty of the support vector machine, for all points or for each.
     rho : float
         Weight of the losses.
     trace : float
@@ -52,12 +57,13 @@ class SeveralKernelsProblem(Problem):
 
     S: tuple[Similarity, ...] = attrs.field(converter=as_several_similarities)
     y: FloatArray = attrs.field(converter=as_labels)
-    C: float = attrs.field(converter=as_C)
+    C: Penalty = attrs.field(converter=given_penalty)
     rho: float = attrs.field(converter=as_rho)
     trace: float = attrs.field(converter=as_trace)
 
     def __attrs_post_init__(self) -> None:
         require_labels(self.y, self.S)
+        require_penalty_of_each_point(self.C, self.y.size)
         refuse_large_penalty(self.C, self.several.data.scale)
 
     def _given_loss(self) -> Losses:
@@ -77,7 +83,7 @@ class SeveralKernelsProblem(Problem):
 
     def describe(self) -> str:
         sizes = f"n={self.y.size}, m={len(self.S)}"
-        penalties = f"C={self.C:g}, rho={self.rho:g}, trace={self.trace:g}"
+        penalties = f"{penalty_text(self.C)}, rho={self.rho:g}, trace={self.trace:g}"
         return f"{type(self).__name__}({sizes}, {penalties})"
 
     def formulations(self) -> tuple[Formulation, ...]:

@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from klopt.arrays import EPS, FloatArray
+from klopt.problems._margin.proof import Penalty, best_scale, hinge_bias
 
-__all__ = ["ScaledClassifier", "best_bias", "scaled_classifier"]
+__all__ = ["ScaledClassifier", "scaled_classifier"]
 
 
 class ScaledClassifier(NamedTuple):
@@ -29,7 +30,7 @@ def scaled_classifier(
     f: FloatArray,
     squared_norm: float,
     y: FloatArray,
-    C: float,
+    C: Penalty,
     sizes: FloatArray | float = 0.0,
     operations: int = 0,
 ) -> ScaledClassifier:
@@ -42,7 +43,7 @@ def scaled_classifier(
     squared_norm : float
         Its squared norm.
     y, C
-        Labels and penalty.
+        Labels and penalty, one number or one for each point.
     sizes, operations
         The sizes of the terms of f and the operations that it took: a proof will count margins as
         shorter by their rounding, so that the multiple is chosen for those.
@@ -52,45 +53,12 @@ def scaled_classifier(
     >>> scaled_classifier(np.array([0.5, -0.5]), 1.0, np.array([1.0, -1.0]), 10.0)
     ScaledClassifier(bias=0.0, multiple=2.0, value=2.0)
     """
-    bias = best_bias(y, f)
+    bias = hinge_bias(y, f, C)
     rounding = operations * EPS * (1 + abs(bias) + sizes)
-    margins = np.sort(y * (f + bias) - rounding)
-    scales = np.array([1.0, _best_multiple(margins, squared_norm, C)])
-    losses = np.maximum(1 - np.multiply.outer(scales, margins), 0.0).sum(axis=1)
-    values = scales * scales * (squared_norm / 2) + C * losses
+    margins = y * (f + bias) - rounding
+    scales = np.array([1.0, best_scale(margins, squared_norm, C)])
+    losses = C * np.maximum(1 - np.multiply.outer(scales, margins), 0.0)
+    values = scales * scales * (squared_norm / 2) + losses.sum(axis=1)
     # The multiple 1 stays where the other one, by rounding, is no better.
     better = int(values[1] < values[0])
     return ScaledClassifier(bias, float(scales[better]), float(values[better]))
-
-
-def best_bias(y: FloatArray, f: FloatArray) -> float:
-    """Return a b that minimises sum_i max(0, 1 - y_i (f_i + b)): a median of y - f.
-
-    >>> best_bias(np.array([1.0, -1.0]), np.array([1.0, 1.0]))
-    -1.0
-    """
-    count = int(np.count_nonzero(y > 0))
-    ordered = np.partition(y - f, [count - 1, count])
-    left = ordered[count - 1]
-    right = ordered[count]
-    return float(left + (right - left) / 2)
-
-
-def _best_multiple(m: FloatArray, squared_norm: float, C: float) -> float:
-    """The s >= 0 where the derivative, s squared_norm - C (sum of the m_i < 1/s), changes sign."""
-    lost = m.cumsum()
-    first = int(m.searchsorted(0.0, "right"))  # margins up to here have no break at s > 0
-    with np.errstate(all="ignore"):
-        breaks = 1 / m[first:]
-        # Beyond the break 1 / m_j only the points before j lose: the derivative falls with j.
-        j = first + int(np.count_nonzero(squared_norm * breaks > C * (lost - m)[first:]))
-
-    # Between the breaks `low` and `high` the derivative is linear, with this zero.
-    pull = C * float(lost[j - 1]) if j > first else 0.0
-    if squared_norm > 0:
-        zero = pull / squared_norm
-    else:
-        zero = np.inf if pull > 0 else 0.0
-    low = float(breaks[j - first]) if j < m.size else 0.0
-    high = float(breaks[j - first - 1]) if j > first else np.inf
-    return min(max(zero, low), high)

@@ -90,8 +90,10 @@ class KernelConeProgram:
         The similarities of each kernel.
     y : (n,) array
         Labels.
-    box, weight : float
-        Penalties of the slacks xi and of the losses.
+    box : float or (n,) array
+        Penalty of the slacks xi.
+    weight : float
+        Penalty of the losses.
     total : float or None
         Trace of each kernel.
     root : float
@@ -102,7 +104,7 @@ class KernelConeProgram:
 
     groups: tuple[tuple[FloatArray, ...], ...]
     y: FloatArray
-    box: float
+    box: float | FloatArray
     weight: float
     total: float | None
     root: float
@@ -275,21 +277,26 @@ class SpectraConeProgram:
         Eigenvectors, in columns.
     y : (n,) array
         Labels.
-    box, weight : float
-        Penalties of the slacks xi and of the losses.
+    box : float or (n,) array
+        Penalty of the slacks xi.
+    weight : float
+        Penalty of the losses.
     total : float
         Trace of each kernel.
     root : float
         Scale of u in the margins.
+    squared : bool
+        Whether the loss is |mu - lambda|^2, else |mu - lambda|.
     """
 
     spectra: FloatArray
     vectors: FloatArray
     y: FloatArray
-    box: float
+    box: float | FloatArray
     weight: float
     total: float
     root: float
+    squared: bool = True
 
     @cached_property
     def height(self) -> float:
@@ -330,15 +337,25 @@ class SpectraConeProgram:
         losses = []
         loss_right = []
         for i in range(m):
+            # (q/h + h, q/h - h) / 2 for the square, q itself for the norm.
             head = sparse.csr_array(([-0.5 / h, -0.5 / h], ([0, 1], [i, i])), shape=(2, m))
-            losses.append(self.variables.rows(2, {q: head}))
+            constant = np.array([h / 2, -h / 2])
+            if not self.squared:
+                head = sparse.csr_array(([-1.0], ([0], [i])), shape=(1, m))
+                constant = np.zeros(1)
+            losses.append(self.variables.rows(constant.size, {q: head}))
             losses.append(self.variables.rows(n, {3 * i: -eye}))
-            loss_right.extend([np.array([h / 2, -h / 2]), -self.spectra[i]])
+            loss_right.extend([constant, -self.spectra[i]])
 
         A = sparse.vstack([*traces, *linear, *triples, *losses], format="csc")
         zeros = np.zeros(n + m + 3 * m * n)
         right = np.concatenate([np.full(m, self.total), np.full(n, -1.0), zeros, *loss_right])
-        return ConeForm(c, A, right, Cones(m, 2 * n + m, (3,) * (m * n) + (n + 2,) * m))
+        return ConeForm(
+            c,
+            A,
+            right,
+            Cones(m, 2 * n + m, (3,) * (m * n) + (n + 2 if self.squared else n + 1,) * m),
+        )
 
     def _triples(self, i: int) -> sparse.csr_array:
         """(mu + r, mu - r, 2u) for each eigenvalue, three rows each."""
@@ -360,9 +377,12 @@ class SpectraConeProgram:
         return [V * mu @ V.T for V, mu in zip(self.vectors, spectra, strict=True)]
 
     def multipliers(self, y: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
-        """Return the multipliers of the margins; the gradients of the squared loss are known."""
+        """Return the multipliers of the margins, and z of the norm; that of its square is known."""
         m, n = self.spectra.shape
-        return y[m : m + n], []
+        if self.squared or not self.weight:
+            return y[m : m + n], []
+        last = y[y.size - m * (n + 1) :].reshape(m, n + 1)
+        return y[m : m + n], [-row[1:] / self.weight for row in last]
 
 
 def _placed(rows: Any, values: FloatArray, size: int) -> sparse.csr_array:

@@ -23,7 +23,6 @@ __all__ = [
     "LossName",
     "Losses",
     "SimilarityInput",
-    "as_C",
     "as_labels",
     "as_optional_trace",
     "as_rho",
@@ -75,11 +74,6 @@ def as_several_similarities(
 def as_labels(value: npt.ArrayLike) -> FloatArray:
     """Return labels of -1 and +1, whatever their number; `require_labels` checks that."""
     return binary_labels(value, None)
-
-
-def as_C(value: float) -> float:
-    """Return the penalty C, positive."""
-    return positive("C", value)
 
 
 def as_rho(value: float) -> float:

@@ -23,6 +23,7 @@ from klopt.model.functions import Oracle, SaddleOracle
 from klopt.model.problem import Formulation, Point
 from klopt.model.sets import Product, SimpleSet, Simplex
 from klopt.problems._margin.forms import Units
+from klopt.problems._margin.proof import Penalty
 from klopt.problems._similarity.cone_programs import KernelConeProgram, SpectraConeProgram
 from klopt.problems._similarity.function import MultiplierObjective
 from klopt.problems._similarity.inner_svm import KernelObjective
@@ -80,7 +81,7 @@ class KernelForms(ABC):
         """The trace of the kernels, or a bound of it."""
 
     @cached_property
-    def _scaling(self) -> tuple[float, float, float]:
+    def _scaling(self) -> tuple[Penalty, float, float]:
         """The penalties box and weight of the cone program, and the root of its margins."""
         data = self.data
         power = 2 if data.loss.name == "squared" else 1
@@ -412,8 +413,9 @@ class SeveralKernelsForms(KernelForms):
         """Return the forms that the loss allows, the one to prefer first."""
         loss = self.data.loss.name
         found = []
-        # Without a loss and with given eigenvectors the value has the kinks of max_j |V_i'a|_j.
-        has_kinks = self.best.keeps_eigenvectors and not self.data.rho
+        # Without a loss and with given eigenvectors the value has the kinks of max_j |V_i'a|_j; for
+        # the norm it is not known in closed form.
+        has_kinks = self.best.keeps_eigenvectors and (not self.data.rho or loss != "squared")
         if loss in ("squared", "frobenius") and not has_kinks:
             found.append(self._smooth_formulation())
         if loss != "own":
@@ -517,7 +519,8 @@ class SeveralKernelsForms(KernelForms):
         if self.best.keeps_eigenvectors:
             values = self.best.spectra.values / data.scale
             bases = np.array(self.best.spectra.bases)
-            return SpectraConeProgram(values, bases, data.y, box, weight, total, root)
+            squared = self.best.squared
+            return SpectraConeProgram(values, bases, data.y, box, weight, total, root, squared)
         groups = tuple((S / data.scale,) for S in data.S)
         return KernelConeProgram(groups, data.y, box, weight, total, root, data.loss.name)
 
@@ -530,7 +533,8 @@ class SeveralKernelsForms(KernelForms):
         a = self.length * alpha * data.y
         radii = np.sqrt(np.maximum(np.einsum("i,kij,j->k", a, kernels, a), 0.0))
         primal = {"alpha": a * data.y, "kernels": kernels, "gamma": self.best.shares(radii)}
-        return Point(primal, {"gradients": np.array(Z)} if Z else None)
+        name = "differences" if self.best.keeps_eigenvectors else "gradients"
+        return Point(primal, {name: np.array(Z)} if Z else None)
 
     # --- kernels, by svec or by their eigenvalues, against a support vector machine
 

@@ -45,6 +45,7 @@ from klopt.arrays import FloatArray
 from klopt.model.functions import LocalModel, SmoothFunction, StartModel
 from klopt.model.memo import lock
 from klopt.numerics.roots import cubic_root
+from klopt.problems._margin.proof import Penalty
 from klopt.problems._similarity.nearest import KernelProjection, NearestKernel
 
 __all__ = ["KernelDerivatives", "LastEvaluation", "MultiplierObjective", "nearest_by_norm"]
@@ -276,7 +277,7 @@ class MultiplierObjective:
         Unit of the multipliers and of values.
     has_shares : bool
         Whether each kernel has its own g; else there is one kernel and g = 1.
-    C : float
+    C : float or (n,) array
         The box of a, which only the start needs.
     """
 
@@ -286,7 +287,7 @@ class MultiplierObjective:
     by_norm: bool
     length: float
     has_shares: bool
-    C: float = np.inf
+    C: Penalty = np.inf
     _last: LastEvaluation[list[tuple[KernelDerivatives, float]]] = field(
         default_factory=LastEvaluation, init=False, repr=False
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 from klopt.arrays import EPS, FloatArray
 from klopt.model.sets import BoxPlane
+from klopt.problems._margin.proof import Penalty, largest
 from klopt.problems._similarity.losses import Loss
 
 __all__ = ["SimilarityData"]
@@ -30,7 +31,7 @@ class SimilarityData:
         The similarities, symmetric.
     y : (n,) array
         Labels -1 and +1.
-    C : float
+    C : float or (n,) array
         Upper bound of the multipliers.
     rho : float
         Weight of the losses.
@@ -42,7 +43,7 @@ class SimilarityData:
 
     S: tuple[FloatArray, ...]
     y: FloatArray
-    C: float
+    C: Penalty
     rho: float
     trace: float | None
     loss: Loss
@@ -73,7 +74,7 @@ class SimilarityData:
         if self.rho:
             return self.rho
         # psi needs a positive weight to have a nearest kernel.
-        typical = self.C * self.n + 1 / self.scale
+        typical = largest(self.C) * self.n + 1 / self.scale
         losses = 1 + self.n * self.scale**2 + sum(float(np.vdot(S, S)) for S in self.S)
         return MIN_RELATIVE_WEIGHT * typical / losses
 
@@ -94,7 +95,7 @@ class SimilarityData:
     def multipliers(self, alpha: FloatArray) -> FloatArray:
         """Return y o alpha moved into the box and, up to rounding, onto the plane."""
         # Multipliers that are there already need no set to be moved into; NaN is in no box.
-        if alpha.min() >= 0 and alpha.max() <= self.C:
+        if alpha.min() >= 0 and (alpha <= self.C).all():
             a = alpha * self.y
             if abs(float(a.sum())) <= ON_PLANE * float(alpha.sum()):
                 return a
@@ -115,9 +116,9 @@ class SimilarityData:
         steps = np.trunc(inside / unit)
         excess = float(steps.sum())
         while excess:
-            largest = int(np.argmax(steps * np.sign(excess)))
-            taken = np.sign(excess) * min(abs(excess), abs(steps[largest]))
-            steps[largest] -= taken
+            at = int(np.argmax(steps * np.sign(excess)))
+            taken = np.sign(excess) * min(abs(excess), abs(steps[at]))
+            steps[at] -= taken
             excess -= taken
         return steps * unit
 

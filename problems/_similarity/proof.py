@@ -38,6 +38,11 @@ sum_j p_ij^2 / mu_ij in place of |w_i|^2 / s_i, and for any z_i the optimum is a
 
     y'a + sum_i {tau min_j(2 rho z_ij - (V_i'a)_j^2 / (2 g_i)) - rho (2 z_i'lambda_i + z_i'z_i)}.
 
+Where the loss is |mu_i - lambda_i| itself ("frobenius", as it is ||K_i - S_i|| for orthonormal V_i),
+every z_i with |z_i| <= 1 has |x| >= z_i'x, and the optimum is at least
+
+    y'a + sum_i {tau min_j(rho z_ij - (V_i'a)_j^2 / (2 g_i)) - rho z_i'lambda_i}.
+
 V_i and lambda_i are data of that problem: floats, whatever they are the eigenpairs of.
 
 **Lemma S6 (bounds of nonnegative sums).** A sum of products of nonnegative floats that takes at
@@ -84,8 +89,10 @@ class SimilarityProgram:
         The similarities S_ij of each kernel, symmetric.
     y : (n,) array
         Labels -1 and +1.
-    C, rho : float
-        Upper bound of the multipliers, weight of the losses.
+    C : float or (n,) array
+        Upper bound of the multipliers.
+    rho : float
+        Weight of the losses.
     trace : float or None
         Trace of each kernel; None leaves that of a single kernel free.
     loss : str
@@ -94,7 +101,7 @@ class SimilarityProgram:
 
     groups: tuple[tuple[FloatArray, ...], ...]
     y: FloatArray
-    C: float
+    C: float | FloatArray
     rho: float
     trace: float | None
     loss: str
@@ -250,7 +257,7 @@ def _kernels_value(
         # NaN and inf must not be lost in a maximum.
         largest = max(largest, _finite_or(math.inf, norm * norm * kernel.inverse_scale))
     operations = max(columns) + len(columns) + 8
-    total = largest / 2 + program.C * _hinge_sum(program.y, f, sizes, operations)
+    total = largest / 2 + _hinge_sum(program, f, sizes, operations)
 
     if program.rho:
         owners = [
@@ -262,14 +269,18 @@ def _kernels_value(
     return _above(total)
 
 
-def _hinge_sum(y: FloatArray, f: FloatArray, sizes: FloatArray, operations: int) -> float:
-    """An upper bound of sum_j max(0, 1 - y_j f_j).
+def _hinge_sum(
+    program: SimilarityProgram, f: FloatArray, sizes: FloatArray, operations: int
+) -> float:
+    """An upper bound of sum_j C_j max(0, 1 - y_j f_j).
 
     Entry j of f is a sum, computed by at most so many operations in a row, of terms whose sizes,
     with 1, add up to at most `sizes` (Lemma E2).
     """
-    shortfalls = np.maximum(1 - y * f + 2 * gamma(operations) * sizes, 0.0)
-    return _above(float(shortfalls.sum()) * (1 + 2 * gamma(f.size + 4)))
+    shortfalls = np.maximum(1 - program.y * f + 2 * gamma(operations) * sizes, 0.0)
+    # The product is one operation more, and may underflow.
+    penalties = program.C * shortfalls
+    return _above(float(penalties.sum()) * (1 + 2 * gamma(f.size + 6)) + SMALLEST_BOUND)
 
 
 def _loss_bound(loss: str, kernel: FactoredKernel, X: FloatArray) -> float:
@@ -507,6 +518,8 @@ def prove_spectra(program: SimilarityProgram, given: GivenSpectra, witness: Poin
     True
     """
     m, n = given.values.shape
+    if program.rho and program.loss not in ("squared", "frobenius"):
+        return Bracket(-math.inf, math.inf, _reported(witness), "there is no formula for this loss")
     mu = _given(witness.primal, "spectra", (m, n))
     if mu is None or program.trace is None or not (mu >= 0).all():
         return Bracket(-math.inf, math.inf, _reported(witness), "the witness has no spectra")
@@ -549,14 +562,19 @@ def _spectra_value(
     f = p.reshape(-1) @ given.vectors + float(offset)
     # By Cauchy and Schwarz the terms of f_j add up to at most |p| times row j.
     sizes = _norm_bound(p) * given.row_norms + (1 + abs(float(offset)))
-    total = largest / 2 + program.C * _hinge_sum(program.y, f, sizes, m * n + 8)
+    total = largest / 2 + _hinge_sum(program, f, sizes, m * n + 8)
 
     if program.rho:
         scaled = mu * (program.trace / sums)[:, None]
         # The factor was rounded twice, the product once.
         rounding = _norm_bound(scaled) * gamma(6)
-        distance = _above(_norm_bound(scaled - given.values) + rounding)
-        total += program.rho * distance * distance
+        change = scaled - given.values
+        if program.loss == "squared":
+            distance = _above(_norm_bound(change) + rounding)
+            total += program.rho * distance * distance
+        else:
+            distances = _fsum([_norm_bound(row[None]) for row in change])
+            total += program.rho * _above(distances + m * rounding)
     return _above(total)
 
 
@@ -574,10 +592,16 @@ def _spectra_lower(program: SimilarityProgram, given: GivenSpectra, witness: Poi
     error = _above(gamma(n + 2) * _norm_bound(a[None]) * given.longest)
     u = np.abs(given.vectors @ a).reshape(m, n) + error
     pull = u * u * (1 + 8 * UNIT_ROUNDOFF)
-    gradient = 2 * program.rho * z
-
-    parts = z * (2 * values + z)
-    sizes = np.abs(z) * (2 * np.abs(values) + np.abs(z))
+    if program.loss == "squared":
+        gradient = 2 * program.rho * z
+        parts = z * (2 * values + z)
+        sizes = np.abs(z) * (2 * np.abs(values) + np.abs(z))
+    else:
+        if any(not _norm_bound(row[None]) <= 1 for row in z):
+            return -math.inf
+        gradient = program.rho * z
+        parts = z * values
+        sizes = np.abs(parts)
     size = _above(float(sizes.sum()) * (1 + 2 * gamma(m * n + 4)))
     loss = program.rho * _fsum(parts.reshape(-1))
     radius = _above(program.rho * size * gamma(8))

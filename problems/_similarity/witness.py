@@ -18,6 +18,7 @@ import numpy as np
 
 from klopt.arrays import EPS, FloatArray
 from klopt.model.problem import Bracket, Point
+from klopt.problems._margin.proof import largest
 from klopt.problems._similarity.classifier import ScaledClassifier, scaled_classifier
 from klopt.problems._similarity.inner_svm import InnerSvm
 from klopt.problems._similarity.instance import SimilarityData
@@ -44,6 +45,8 @@ MIN_RELATIVE_EIGENVALUE = 1e-40
 """Smallest positive eigenvalue of a kernel, relative to its trace."""
 POLISHED_GAP = 1e-6
 """Relative gap above which given spectra are tried with multipliers of their own."""
+INSIDE = 1 - 2.0**-38
+"""Gradients of a norm are shortened by this: a proof takes none that may be longer than 1."""
 POLISHED_TOLERANCE = 1e-10
 """Relative gap of these multipliers."""
 CHARGED_OPERATIONS = 10
@@ -89,8 +92,8 @@ class SingleKernel:
         if data.trace is not None:
             return data.trace
         # The value of any support vector machine is at most that of the classifier f = b.
-        minority = min(np.count_nonzero(data.y > 0), np.count_nonzero(data.y < 0))
-        svm_value = data.C * 2 * minority
+        penalties = np.full(data.n, data.C)
+        svm_value = 2 * min(float(penalties[data.y > 0].sum()), float(penalties[data.y < 0].sum()))
         lam, V = np.linalg.eigh(data.mean)
         upper = svm_value + data.losses(V * np.maximum(lam, 0.0) @ V.T, data.S)
         bound = self.trace_bound(upper)
@@ -352,7 +355,7 @@ class SeveralKernels:
     def _spectra_witness(self, point: Point, a: FloatArray, g: FloatArray) -> Point:
         data = self.data
         spectra = self.spectra
-        best = g
+        rows = [g]
         dual = {"multipliers": data.exact_multipliers(a)}
         if self._has_best_kernels:
             near = spectra.nearest(a, g, data.weight)
@@ -368,11 +371,13 @@ class SeveralKernels:
             if given is None:
                 given = spectra.nearest(a, g, data.weight).mu
             proposal = self._spectra_proposal(given, a)
+            dual["differences"] = self._spectral_gradients(point, proposal.mu)
+            rows.append(proposal.shares)
         # Without a loss the best kernels for a have one eigenvector each: max_j |V_i'a|_j decides.
         if not data.rho:
             g = proposal.shares
-            best = self.shares(np.abs(spectra.along(a)).max(axis=1))
-        dual["shares"] = _sum_at_most_one(best)[None]
+            rows = [self.shares(np.abs(spectra.along(a)).max(axis=1))]
+        dual["shares"] = np.array([_sum_at_most_one(row) for row in rows])
 
         classifier = proposal.classifier
         primal: dict[str, object] = {
@@ -384,6 +389,18 @@ class SeveralKernels:
             "offset": classifier.multiple * classifier.bias,
         }
         return Point(primal, dual)
+
+    def _spectral_gradients(self, point: Point, mu: FloatArray) -> FloatArray:
+        """The z of a loss: mu - lambda of the squared one, unit vectors along it of the norm."""
+        change = mu - self.spectra.values
+        if self.squared:
+            return change
+        given = _usable(point.dual.get("differences"), change.shape)
+        z = change if given is None else given
+        lengths = np.linalg.norm(z, axis=1, keepdims=True)
+        # At mu = lambda every z up to the length 1 is a gradient; those of a point are no longer.
+        longest = np.maximum(lengths, 1.0) if given is not None else np.where(lengths, lengths, 1.0)
+        return np.asarray(z / longest * INSIDE)
 
     def _given_spectrum(self, point: Point) -> FloatArray | None:
         """The eigenvalues of the point's kernels made feasible: the diagonals of the V_i'K_i V_i."""
@@ -413,7 +430,10 @@ class SeveralKernels:
         operations = mu.size + CHARGED_OPERATIONS
         classifier = scaled_classifier(image, squared_norm, data.y, data.C, sizes, operations)
         change = mu - spectra.values
-        value = classifier.value + data.rho * float(np.vdot(change, change))
+        losses = np.vecdot(change, change)
+        if not self.squared:
+            losses = np.sqrt(losses)
+        value = classifier.value + data.rho * float(losses.sum())
         return SpectraProposal(mu, weights, share, classifier, value)
 
     def _polished(
@@ -476,8 +496,8 @@ class Estimate:
         pairs = zip(self.kernels, self.groups, strict=True)
         upper = self.classifier.value + sum(data.losses(K, group) for K, group in pairs)
         # The sums are right up to n eps times their terms.
-        largest = max(float(np.abs(K).max()) for K in self.kernels)
-        sizes = abs(upper) + float(np.abs(self.a).sum()) * (1 + largest * data.C)
+        entry = max(float(np.abs(K).max()) for K in self.kernels)
+        sizes = abs(upper) + float(np.abs(self.a).sum()) * (1 + entry * largest(data.C))
         rounding = data.n * EPS * sizes
         lower = max(self._lower(Z, g, upper) for Z in gradients for g in shares)
         return np.array([lower - rounding, upper + rounding])

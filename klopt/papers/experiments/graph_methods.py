@@ -4,12 +4,11 @@ The manifold methods of [1] are support vector machines, and least squares, with
 
     K~ = K (I + r M K)^-1,    M = L^p,  r = gamma_I / gamma_A,
 
-the kernel of the norm gamma_A ||f||^2 + gamma_I f'Mf [2]; [1] divides gamma_I by n^2. Costs C stand
-for 1 / gamma_A. With K = QQ' and Q'MQ = V diag(s) V' it is K~ = P diag(1 / (1 + r s)) P', P = QV,
-so that one decomposition does for every r and, where points are not scaled, for every split.
+the kernel of the norm gamma_A ||f||^2 + gamma_I f'Mf (`klopt.kernels.manifold`); [1] divides
+gamma_I by n^2. Costs C stand for 1 / gamma_A. One decomposition does for every r and, where points
+are not scaled, for every split.
 
 [1] Belkin, Niyogi, Sindhwani, Manifold regularization, 2006.
-[2] Sindhwani, Niyogi, Belkin, Beyond the point cloud, 2005.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.kernels.graphs import knn_graph, laplacian
+from klopt.kernels.manifold import DeformedKernel
 from klopt.papers.experiments.methods import rbf_matrix
 from klopt.papers.experiments.protocol import Choice, Decide, IntArray, LearningTask
 
@@ -53,12 +53,11 @@ def skl_kta_with_ridge(ridge: float) -> Decide:
 
 
 def _skl_kta(ridge: float, given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
-    from klopt.engine.pipeline import solve
     from klopt.problems.spectral_alignment import SpectralAlignment
 
     classes, labels = _consecutive(given.labels)
-    problem = SpectralAlignment(graph_laplacian(given), labels, ridge=ridge)
-    values = problem.decide(solve(problem).require().point)
+    # Algorithm 1 of the paper: nothing is clipped, and there is nothing to optimise.
+    values = SpectralAlignment(graph_laplacian(given), labels, ridge=ridge).decide()
     # Two classes have one score, more have one each.
     if values.ndim == 1:
         best = (values > 0).astype(np.int64)
@@ -132,23 +131,17 @@ def _deformed(
     given: LearningTask, choice: Choice, costs: Costs
 ) -> Iterator[tuple[float, FloatArray, FloatArray]]:
     """Each cost 1 / gamma_A with K~ among labelled points, and from those asked about to them."""
-    P, s = once(given, "deformation", lambda: _deformation(given.X, graph_laplacian(given)))
+    kernel = once(given, "deformation", lambda: _deformation(given.X, graph_laplacian(given)))
     for C in costs:
-        columns = (P[given.known] / (1 + choice.weight * C * s)).T
-        yield C, P[given.known] @ columns, P[given.asked] @ columns
+        r = choice.weight * C
+        among = kernel.block(r, given.known, given.known)
+        yield C, among, kernel.block(r, given.asked, given.known)
 
 
-def _deformation(X: FloatArray, M: Any) -> tuple[FloatArray, FloatArray]:
-    """P and s; the width of the kernel is the mean norm, as in [1].
-
-    Eigenvalues of K at the level of rounding are left out.
-    """
+def _deformation(X: FloatArray, M: Any) -> DeformedKernel:
+    """The decomposition for a Gaussian kernel whose width is the mean norm, as in [1]."""
     width = float(np.linalg.norm(X, axis=1).mean())
-    values, U = np.linalg.eigh(rbf_matrix(X, 1 / (2 * width**2)))
-    kept = values > 1e-12 * values[-1]
-    Q = U[:, kept] * np.sqrt(values[kept])
-    s, V = np.linalg.eigh(Q.T @ (M @ Q))
-    return Q @ V, np.maximum(s, 0.0)
+    return DeformedKernel.of(rbf_matrix(X, 1 / (2 * width**2)), M)
 
 
 def _consecutive(labels: IntArray) -> tuple[IntArray, IntArray]:

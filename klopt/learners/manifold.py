@@ -1,0 +1,305 @@
+"""LapRLS, LapSVM and harmonic functions: classifiers that are smooth on a graph of all points.
+
+    LapRLS     minimise  sum_l (f(x_i) - y_i)^2 / l + A ||f||^2 + I f'Mf / n^2
+    LapSVM     minimise  sum_l max(0, 1 - y_i (f(x_i) + b)) / l + A ||f||^2 + I f'Mf / n^2
+    Harmonic   f equals the labels, and elsewhere the weighted mean of its neighbours
+
+over l labelled and n points in all, with a kernel's norm ||f||, a power M of the graph's Laplacian,
+and the penalties A = gamma_ambient and I = gamma_intrinsic. The first two decide by a function of
+any point, f(x) = k(x, X) a + b (`klopt.kernels.manifold`): least squares are a linear system, the
+margin is left to LIBSVM. A harmonic function is known on the graph only; new points take the mean
+of their nearest neighbours (`klopt.learners._graph`). None of them optimises a kernel, so none has
+a certificate: they are what learned kernels have to beat.
+
+Belkin, Niyogi, Sindhwani, Manifold regularization, 2006. Zhu, Ghahramani, Lafferty,
+Semi-supervised learning using Gaussian fields and harmonic functions, 2003.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self, cast
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
+
+from klopt.arrays import FloatArray, positive
+from klopt.kernels.graphs import Weights, knn_graph, laplacian
+from klopt.kernels.manifold import DeformedKernel
+from klopt.kernels.transduction import harmonic
+from klopt.learners._base import Classifier, ClassWeight, Codes, Unlabelled
+from klopt.learners._graph import GraphClassifier
+from klopt.learners._multiclass import MultiClass, MulticlassScheme, support_vector_machines
+from klopt.learners.kernels import as_kernel, blocks
+
+__all__ = ["Harmonic", "LapRLS", "LapSVM"]
+
+
+class _Manifold(Classifier):
+    """A classifier whose functions a graph makes smooth."""
+
+    kernel: Any
+    gamma_ambient: float
+    gamma_intrinsic: float
+    n_neighbors: int
+    weights: Weights
+    power: int
+    unlabelled: Unlabelled
+    class_weight: ClassWeight
+    multi_class: MultiClass = "ovr"
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from all points; the labelled ones may have weights.
+
+        Parameters
+        ----------
+        X, y
+            Points and their labels.
+        sample_weight
+            The weight of the loss of each point; weights of unlabelled points are ignored.
+        """
+        gamma_ambient = positive("gamma_ambient", self.gamma_ambient)
+        gamma_intrinsic = positive("gamma_intrinsic", self.gamma_intrinsic, zero=True)
+        X, codes = self._labelled(X, y, unlabelled=True)
+        given = self._point_weights(sample_weight, X, codes)
+        known = np.flatnonzero((codes >= 0) & (given > 0))
+        n = len(X)
+        W = knn_graph(X, min(self.n_neighbors, n - 1), self.weights)
+        self._X = X
+        self._kernel = as_kernel(self.kernel).fix(X, getattr(self, "feature_names_in_", None))
+        self.n_iter_ = 1
+
+        deformed = DeformedKernel.of(self._kernel(X), laplacian(W, power=self.power))
+        r = gamma_intrinsic / gamma_ambient / n**2
+        self._scheme = MulticlassScheme(self.classes_.size, self.multi_class)
+        among = deformed.block(r, known, known)
+        c = np.zeros((n, len(self._scheme.pairs)))
+        # The mean loss is over the labelled points, counted by their weights.
+        ridge = gamma_ambient * float(given[known].sum())
+        c[known], self._bias = self._coefficients(among, codes[known], given[known], ridge)
+        self._a = deformed.coefficients(r, c)
+        self.transduction_ = self._named(
+            self._scheme.scores(deformed.block(r, slice(None), known) @ c[known] + self._bias)
+        )
+        return self
+
+    def _coefficients(
+        self, K: FloatArray, codes: Codes, weights: FloatArray, ridge: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Coefficients (labelled points x models) and biases of the models.
+
+        Their loss is the weighted sum of the points' losses plus ridge ||f||~^2.
+        """
+        raise NotImplementedError
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return one score a class; for two classes one number, positive for the second."""
+        check_is_fitted(self)
+        points = self._points(X)
+        values = np.empty((len(points), self._a.shape[1]))
+        for rows in blocks(len(points), 8 * len(self._X)):
+            values[rows] = self._kernel(points[rows], self._X) @ self._a + self._bias
+        return self._scheme.scores(values)
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the classes of points."""
+        return self._named(self.decision_function(X))
+
+
+class LapRLS(_Manifold):
+    """Laplacian regularised least squares: a kernel machine that is smooth on a graph.
+
+    Labels of -1 mark points without label. Classes have targets -1 and +1, each against the rest.
+
+    Parameters
+    ----------
+    kernel
+        The kernel: "rbf", "linear", "poly", one of `klopt.learners.kernels`, or a function of two
+        sets of points.
+    gamma_ambient
+        The penalty of ||f||^2, the norm of the kernel.
+    gamma_intrinsic
+        The penalty of f'Mf / n^2, the roughness on the graph.
+    n_neighbors
+        The number of nearest neighbours of a point in the graph.
+    weights
+        The weights of the edges, "binary" or "gaussian".
+    power
+        The power of the normalised Laplacian that measures roughness.
+    unlabelled
+        The label of points without label; None where every point has one.
+    class_weight
+        The weights of the classes: None, "balanced", or {class: weight}.
+
+    Attributes
+    ----------
+    classes_
+        The class labels.
+    transduction_
+        The predicted classes of the training points.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> few = np.where(np.arange(len(y)) % 10 == 0, y, -1)
+    >>> learner = LapRLS().fit((X - X.mean(axis=0)) / X.std(axis=0), few)
+    >>> bool(np.mean(learner.transduction_ == y) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        gamma_ambient: float = 1e-4,
+        gamma_intrinsic: float = 100.0,
+        n_neighbors: int = 5,
+        weights: Weights = "gaussian",
+        power: int = 1,
+        unlabelled: Unlabelled = -1,
+        class_weight: ClassWeight = None,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma_ambient = gamma_ambient
+        self.gamma_intrinsic = gamma_intrinsic
+        self.n_neighbors = n_neighbors
+        self.weights = weights
+        self.power = power
+        self.unlabelled = unlabelled
+        self.class_weight = class_weight
+
+    def _coefficients(
+        self, K: FloatArray, codes: Codes, weights: FloatArray, ridge: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """c = (K~ + ridge W^-1)^-1 Y, the solution of the normal equations."""
+        models = range(len(self._scheme.pairs))
+        Y = np.column_stack([self._scheme.signs(codes, model) for model in models])
+        system = K + np.diag(ridge / weights)
+        return np.asarray(np.linalg.solve(system, Y), dtype=float), np.zeros(Y.shape[1])
+
+
+class LapSVM(_Manifold):
+    """The Laplacian support vector machine: a margin that is smooth on a graph.
+
+    Labels of -1 mark points without label.
+
+    Parameters
+    ----------
+    kernel, gamma_ambient, gamma_intrinsic, n_neighbors, weights, power, unlabelled, class_weight
+        As in `LapRLS`.
+    multi_class
+        "ovo" for a model per pair of classes, "ovr" for a model per class.
+
+    Attributes
+    ----------
+    classes_, transduction_
+        As in `LapRLS`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> few = np.where(np.arange(len(y)) % 10 == 0, y, -1)
+    >>> learner = LapSVM().fit((X - X.mean(axis=0)) / X.std(axis=0), few)
+    >>> bool(np.mean(learner.transduction_ == y) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        gamma_ambient: float = 1e-4,
+        gamma_intrinsic: float = 100.0,
+        n_neighbors: int = 5,
+        weights: Weights = "gaussian",
+        power: int = 1,
+        multi_class: MultiClass = "ovr",
+        unlabelled: Unlabelled = -1,
+        class_weight: ClassWeight = None,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma_ambient = gamma_ambient
+        self.gamma_intrinsic = gamma_intrinsic
+        self.n_neighbors = n_neighbors
+        self.weights = weights
+        self.power = power
+        self.multi_class = multi_class
+        self.unlabelled = unlabelled
+        self.class_weight = class_weight
+
+    def _coefficients(
+        self, K: FloatArray, codes: Codes, weights: FloatArray, ridge: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Those of LIBSVM, which minimises ||f||^2 / 2 + C sum_i w_i loss_i."""
+        # C belongs to a kernel whose diagonal has mean 1.
+        C = float(K.diagonal().mean()) / (2 * ridge)
+        return support_vector_machines(K, codes, self._scheme, C, weights)
+
+
+class Harmonic(GraphClassifier):
+    """The harmonic function of a graph: every point takes the mean of its neighbours.
+
+    Labels of -1 mark points without label. Scores are the probabilities that a random walk from a
+    point meets each class first; given labels are kept.
+
+    Parameters
+    ----------
+    graph
+        "knn" for the graph of nearest neighbours, "precomputed" where X holds its weights.
+    n_neighbors
+        The number of nearest neighbours of a point.
+    weights
+        The weights of the edges, "binary" or "gaussian".
+    unlabelled
+        The label of points without label; None where every point has one.
+
+    Attributes
+    ----------
+    classes_
+        The class labels.
+    transduction_
+        The predicted classes of the training points.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> few = np.where(np.arange(150) % 10 == 0, y, -1)
+    >>> learner = Harmonic().fit(X, few)
+    >>> bool(np.mean(learner.transduction_ == y) > 0.9)
+    True
+    >>> learner.predict_proba(X[:1]).round(3) + 0.0
+    array([[1., 0., 0.]])
+    """
+
+    def __init__(
+        self,
+        *,
+        graph: str = "knn",
+        n_neighbors: int = 10,
+        weights: Weights = "gaussian",
+        unlabelled: Unlabelled = -1,
+    ) -> None:
+        self.graph = graph
+        self.n_neighbors = n_neighbors
+        self.weights = weights
+        self.unlabelled = unlabelled
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Spread the labels over the graph."""
+        W, codes = self._graph_of(X, y)
+        scores = np.maximum(harmonic(W, codes).values, 0.0)
+        self._probabilities = cast(FloatArray, scores / scores.sum(axis=1, keepdims=True))
+        scheme = MulticlassScheme(self.classes_.size, "ovr")
+        values = self._probabilities
+        # Two classes have one score, positive for the second.
+        if self.classes_.size == 2:
+            values = values[:, 1:] - values[:, :1]
+        return self._decide(values, scheme)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probability that a random walk meets each class first."""
+        check_is_fitted(self)
+        return self._carried(X, self._probabilities)
