@@ -38,7 +38,7 @@ def completed_point(form: ConeForm, x: FloatArray, known: Mask) -> Mask:
     >>> from klopt.model.cones import Cones
     >>> form = ConeForm([0, 0, 1], [[0, 0, -1], [-1, 0, 0], [0, -1, 0]], np.zeros(3), Cones(soc=(3,)))
     >>> x = np.array([3.0, 4.0, 0.0])
-    >>> completed_point(form, x, np.array([True, True, False])).all(), x[2]
+    >>> bool(completed_point(form, x, np.array([True, True, False])).all()), float(x[2])
     (True, 5.0)
     """
     known = known.copy()
