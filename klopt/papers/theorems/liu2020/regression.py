@@ -17,7 +17,7 @@ from klopt.errors import InvalidSettings
 from klopt.model.sets import BoxPlane
 from klopt.papers.theorems.cases import ball
 from klopt.papers.theorems.claim import Case
-from klopt.papers.theorems.evidence import Evidence, Interval, equal, reached
+from klopt.papers.theorems.evidence import Evidence, Interval, equal, overlap, reached
 from klopt.papers.theorems.liu2020.algorithms import accelerated
 from klopt.papers.theorems.liu2020.quantities import exact_value, lagrangian, sharp, weights
 from klopt.problems import AdaptiveKernelRegression
@@ -25,12 +25,14 @@ from klopt.problems import AdaptiveKernelRegression
 __all__ = [
     "algorithm2",
     "constant10",
+    "direct_optimum",
     "exact_constraint",
     "exact_gradient",
     "exact_step",
     "gradient",
     "halves",
     "optimum",
+    "optimum_is_attained",
     "same_gradient",
     "step_function",
     "value",
@@ -160,6 +162,39 @@ def optimum(case: Case) -> tuple[Interval, FloatArray]:
     result = solve(AdaptiveKernelRegression(K, y, C, epsilon, case["eta"], case["tau"]), tol=1e-9)
     assert result.point is not None
     return Interval(result.lower, result.upper), result.point.beta
+
+
+def direct_optimum(case: Case) -> float:
+    """Return the largest h(up, down) under 1'(up - down) = 0, by sequential quadratic programming.
+
+    It rests on the formulas of `value` and `gradient` alone.
+    """
+    from scipy.optimize import LinearConstraint, minimize
+
+    n = len(case["y"])
+    balance = np.repeat([1.0, -1.0], n)
+
+    def negative(x: FloatArray) -> tuple[float, FloatArray]:
+        return -value(case, x[:n], x[n:]), -gradient(case, x)
+
+    found = minimize(
+        negative,
+        np.zeros(2 * n),
+        jac=True,
+        bounds=[(0.0, float(case["C"]))] * (2 * n),
+        constraints=LinearConstraint(balance[None], 0.0, 0.0),
+        method="SLSQP",
+        tol=1e-14,
+    )
+    return -float(found.fun)
+
+
+def optimum_is_attained(case: Case) -> Evidence:
+    """Return whether klopt's interval for (22) holds what a general method finds."""
+    best, _ = optimum(case)
+    size = 1 + abs(best.upper) + case["eta"]
+    found = direct_optimum(case)
+    return overlap(best, Interval(found - 1e-7 * size, found + 1e-7 * size), tol=1e-6)
 
 
 def algorithm2(case: Case, sign: float) -> Evidence:

@@ -22,6 +22,7 @@ from klopt.papers.theorems.liu2020.quantities import (
     random_psd,
     solved,
     svm,
+    value,
     weights,
 )
 
@@ -93,11 +94,13 @@ def saddle(case: Case) -> Evidence:
     y = case["y"]
     program = solve(problem(case), formulation="SDP primal", tol=1e-6)
     rng = np.random.default_rng(0)
+    size = 1 + abs(best.interval.upper)
+    # The value h at alpha*, by its formula, and the optimum of the primal, by another program.
+    own = value(case, best.alpha)
     parts = [
-        overlap(best.interval, best.interval, tol=1e-8),
+        overlap(best.interval, Interval(own - 1e-8 * size, own + 1e-8 * size), tol=1e-7),
         overlap(Interval(program.lower, program.upper), best.interval, tol=1e-4),
     ]
-    size = 1 + abs(best.interval.upper)
     for _ in range(RANDOM_POINTS):
         other = problem(case).machine.domain().project(y * case["C"] * rng.random(len(y)))
         F = best.F + 0.1 * random_psd(rng, len(y))
