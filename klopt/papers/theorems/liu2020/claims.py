@@ -125,7 +125,8 @@ def quadratic_form_is_a_trace(case: Case) -> Evidence:
 )  # fmt: skip
 def bilinear_form_is_a_trace(case: Case) -> Evidence:
     A, B, x, z = (case[name] for name in ("A", "B", "x", "z"))
-    return equal(x @ (A * B) @ z, np.trace(np.diag(x) @ A @ np.diag(z) @ B.T))
+    by_entries = saddle.form({"F": A, "K": B}, x, z)
+    return equal(by_entries, np.trace(np.diag(x) @ A @ np.diag(z) @ B.T))
 
 
 @theorem(
@@ -225,7 +226,8 @@ def entries_stay_near_one(case: Case) -> Evidence:
 @theorem(
     "liu2020-figure2-rank", number="Figure 2, Table 5", draw=random_problem, most=25, sizes=(5, 8, 12),
     formerly="003-B7", quote=r"We find that \mathbf{F}^* is of low-rank", basis=Basis.IMPLIED,
-    says="F* has low rank: without tau at most one more than there are support vectors, and less with a larger tau.",
+    says="F* has low rank: without tau at most one more than there are support vectors, less with a larger tau, and 0 "
+         "once tau / 2 is above the largest eigenvalue of 11' + Gamma.",
     latex=r"\operatorname{rank}F^*|_{\tau=0}\le1+\#\{i:\alpha_i^*>0\}",
 )  # fmt: skip
 def weights_have_low_rank(case: Case) -> Evidence:

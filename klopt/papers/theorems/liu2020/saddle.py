@@ -215,7 +215,7 @@ def top_and_bound(case: Case, alpha: Any) -> tuple[float, float]:
 
 
 def ranks(case: Case) -> Evidence:
-    """Return whether rank F* <= support vectors + 1, and whether it falls with tau."""
+    """Return whether rank F* <= support vectors + 1, and whether it falls with tau, to 0."""
     case = {**case, "tau": 0.0}
     best = solved(case)
     support = int(np.sum(best.alpha > 1e-7 * case["C"]))
@@ -225,10 +225,10 @@ def ranks(case: Case) -> Evidence:
                 weights({**case, "tau": tau}, case["y"] * best.alpha), tol=1e-9, hermitian=True
             )
         )
-        for tau in (0.0, 0.01, 0.1, 1.0)
+        for tau in (0.0, 0.01, 0.1, 1.0, 4 * float(np.linalg.eigvalsh(best.F)[-1]))
     ]
     falls = [at_most(after, before) for before, after in pairwise(counts)]
-    return every([at_most(counts[0], support + 1), *falls])
+    return every([at_most(counts[0], support + 1), *falls, at_most(counts[-1], 0)])
 
 
 def neighbours(case: Case) -> Evidence:

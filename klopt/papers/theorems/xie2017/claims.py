@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from itertools import islice, pairwise
+from itertools import islice
 
 import numpy as np
 
@@ -240,10 +240,13 @@ def fixed_points_are_optimal(case: Case) -> Evidence:
 
 
 def _limit_is_optimal(case: Case) -> Evidence:
+    near = 0
     for a in islice(quantities.iterates(case), 20_000):
-        if quantities.certified_gap(case, a) < 1e-3:
+        near = near + 1 if quantities.certified_gap(case, a) < 1e-3 else 0
+        # One iterate may be near by chance; a limit keeps the others near too.
+        if near == 20:
             break
-    return at_most(quantities.certified_gap(case, a), 1e-2)
+    return every([at_most(quantities.certified_gap(case, a), 1e-2), at_most(1, near)])
 
 
 @theorem(
@@ -281,8 +284,9 @@ def lagrangian_decreases(case: Case) -> Evidence:
     formerly="002-14",
     quote="the computational algorithm of Eq.(28) is in fact the updating rule", basis=Basis.IMPLIED,
     says="(33) alone, with lam = alpha'F alpha, stays bounded.", latex=r"\sup_t b^\top\alpha^t<\infty",
-    correction="Step (3), b'alpha = 1, is essential: without it the iterates grow doubly exponentially.",
-    corrected=lambda case: every(equal(float(case["b"] @ a), 1.0) for a in islice(quantities.iterates(case), 12)),
+    correction="Step (3), b'alpha = 1, is essential: with it alpha'F alpha falls, without it the iterates grow doubly "
+    "exponentially.",
+    corrected=lambda case: quantities.values_fall(quantities.values_along(case, 12)),
     example={"F": np.array([[2.0, 1.0], [1.0, 2.0]]), "b": np.array([1.0, 2.0]), "a": np.ones(2)},
     exact=lambda case: exact.exact_growth(case, 11, quantities.DIVERGENCE_THRESHOLD),
 )  # fmt: skip
@@ -321,8 +325,7 @@ def sequential_sweep_decreases(case: Case) -> Evidence:
 def values_fall_to_the_minimum(case: Case) -> Evidence:
     values = quantities.values_along(case, 60)
     least = quantities.minimal_quadratic(case["F"], case["b"], np.eye(len(case["b"])))
-    falls = [at_most(after, before, tol=1e-12) for before, after in pairwise(values)]
-    return every([*falls, at_most(least.lower, values[-1], tol=1e-9)])
+    return every([quantities.values_fall(values), at_most(least.lower, values[-1], tol=1e-9)])
 
 
 SLOW = {"F": np.array([[1.0, 1.0], [1.0, 2.0]]), "b": np.ones(2), "a": np.ones(2)}

@@ -5,8 +5,8 @@ A case has the labelled rows V of the eigenvectors, the classes and sigma; or F 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -162,6 +162,11 @@ def exact_objective(F: Any, a: Any) -> Any:
 def values_along(case: Case, steps: int) -> list[float]:
     """Return a'Fa / (b'a)^2 along the iterates of (28)."""
     return [objective(case, a) for a in islice(iterates(case), steps)]
+
+
+def values_fall(values: Sequence[float]) -> Evidence:
+    """Return the evidence that no value is above the one before it."""
+    return every(at_most(after, before, tol=1e-12) for before, after in pairwise(values))
 
 
 def entries_along(case: Case, steps: Iterable[int]) -> list[float]:
