@@ -19,6 +19,7 @@ POINT_ONLY = "the point of the solve is used, its interval is not"
 SLACK_CONSTANT = (
     "L is taken from the gradients of the run; that they are gradients is kundu2010-lemma3.1"
 )
+STEPS_ONLY = "the steps at which a run is measured"
 SIZE_ONLY = "the size of the terms, by which rounding is judged"
 UNUSED_B = "makes b, which this claim does not use"
 EQUIVALENT = {
@@ -41,6 +42,11 @@ EQUIVALENT = {
     "mao2010-kta": {"laplacian": ANY_DATA},
     "mao2010-classes": {"laplacian": ANY_DATA, "spectrum_of": ANY_DATA},
     "liu2020-figure2-rank": {"solve": POINT_ONLY},
+    "liu2020-algorithm1": {"marks": STEPS_ONLY},
+    "liu2020-monotone": {"marks": STEPS_ONLY},
+    "liu2020-nesterov-beta": {"marks": STEPS_ONLY},
+    "liu2020-nesterov-rate": {"marks": STEPS_ONLY},
+    "liu2020-algorithm2": {"marks": STEPS_ONLY},
     "liu2020-eq30": {"gamma": ANY_DATA, "weights": ANY_DATA},
     "liu2020-figure5c": {"solve": POINT_ONLY},
     "liu2020-prop9-down": {"sharp": SIZE_ONLY},

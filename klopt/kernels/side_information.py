@@ -37,6 +37,7 @@ from klopt.kernels.graphs import (
     class_labels,
     supervised_graph,
     supervised_laplacian,
+    supervised_targets,
 )
 from klopt.proof.enclosure import gamma
 
@@ -142,10 +143,7 @@ def side_graph(side: object, size: int, *, self_similar: bool = True) -> SideGra
 
 def _between(labels: npt.NDArray[np.int64]) -> FloatArray:
     """T of labels as (7) has it: 0 on the diagonal and for unlabelled points."""
-    T = np.where(labels[:, None] == labels, 1.0, -1.0)
-    unlabelled = labels < 0
-    T[unlabelled] = 0.0
-    T[:, unlabelled] = 0.0
+    T = np.array(supervised_targets(labels))
     np.fill_diagonal(T, 0.0)
     return T
 

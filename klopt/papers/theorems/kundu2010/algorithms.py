@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from math import log, sqrt
+from math import inf, log, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -152,7 +152,9 @@ def _best_value(records: Sequence[IterateRecord]) -> Interval:
 
 
 def apart(value: Interval, optimum: Interval) -> Interval:
-    """Return how far the value is from the optimum."""
+    """Return how far a value is above the optimum; infinite if it is below, which none can be."""
+    if value.upper < optimum.lower - 1e-6 * (1 + abs(optimum.lower)):
+        return Interval(inf, inf)
     return Interval(max(value.lower - optimum.upper, 0.0), max(value.upper - optimum.lower, 0.0))
 
 

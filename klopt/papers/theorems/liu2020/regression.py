@@ -18,7 +18,7 @@ from klopt.model.sets import BoxPlane
 from klopt.papers.theorems.cases import ball
 from klopt.papers.theorems.claim import Case
 from klopt.papers.theorems.evidence import Evidence, Interval, at_most, equal, every, reached
-from klopt.papers.theorems.liu2020.algorithms import accelerated
+from klopt.papers.theorems.liu2020.algorithms import accelerated, gap
 from klopt.papers.theorems.liu2020.quantities import exact_value, lagrangian, sharp, weights
 from klopt.problems import AdaptiveKernelRegression
 
@@ -208,9 +208,7 @@ def algorithm2(case: Case, sign: float) -> Evidence:
     L = constant10(case)
     run = accelerated(lambda x: gradient(case, x), within, L, total, sign)
     found = [value(case, x[:n], x[n:]) for x in run.theta]
-    slack = 1e-12 * (1 + abs(best.upper) + case["eta"] * n)
-    gaps: list[float | Interval] = [
-        Interval(max(best.lower - h - slack, 0), best.upper - h + slack) for h in found
-    ]
+    size = 1 + abs(best.upper) + case["eta"] * n
+    gaps: list[float | Interval] = [gap(best, h, size) for h in found]
     bounds = [8 * L * float(beta @ beta) / ((t + 1) * (t + 2)) for t in run.steps]
     return reached([t + 1 for t in run.steps], gaps, bounds, -2.0, "gap")
