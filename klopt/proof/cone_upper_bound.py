@@ -37,6 +37,7 @@ from klopt.proof.cone_slack import (
     slack_summed_exactly,
 )
 from klopt.proof.cone_witnesses import PrimalWitness, ProvenEnd
+from klopt.proof.directed import product_up
 from klopt.proof.enclosure import (
     ETA,
     UNIT_ROUNDOFF,
@@ -255,7 +256,7 @@ def _violated(
             if moves[index] or not in_cone_exactly(statement, "soc", block, x, slack):
                 return "a cone (soc) is not proven at the point"
     for kind, block in cones.blocks():
-        if kind not in ("psd", "exp"):
+        if kind not in ("psd", "exp", "power"):
             continue
         move = 0.0
         if step.size:
@@ -305,8 +306,8 @@ def _change(P: Any, gradient: Enclosure, step: _Neighbourhood) -> float:
         return first * 1.000001
     # The entries of DPD, row by row or column by column.
     other = np.repeat(step.D, np.diff(P.indptr))
-    norm = float(enclose_norm(P.data * step.D[P.indices] * other).upper)
-    return (first + norm * step.size**2) * 1.000001
+    norm = float(enclose_norm(Enclosure.of(P.data) * step.D[P.indices] * other).upper)
+    return (first + product_up(step.size, norm, step.size)) * 1.000001
 
 
 def _objective(statement: ConeStatement, x: FloatArray, step: _Neighbourhood) -> float:

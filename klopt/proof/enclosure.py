@@ -228,7 +228,8 @@ class Enclosure:
             size = np.abs(mid)
             # The least absolute value of the divisor, rounded down.
             least = (np.abs(b.mid) - b.rad) * (1 - 4 * UNIT_ROUNDOFF)
-            spread = (self.rad + (size + ETA) * b.rad) / least
+            # Radius over divisor first: their product with a small quotient may underflow.
+            spread = self.rad / least + (size + ETA) * (b.rad / least)
             rad = _enlarged(UNIT_ROUNDOFF * size + spread)
             sure = (least > 0) & np.isfinite(rad)
         return Enclosure(_plain(np.where(sure, mid, 0.0)), _plain(np.where(sure, rad, np.inf)))
@@ -321,7 +322,9 @@ def _quotient(a: Enclosure, b: Enclosure) -> Enclosure:
         return Enclosure(0.0, math.inf)
     mid = float(a.mid) / float(b.mid)
     size = abs(mid)
-    rad = float(_enlarged(UNIT_ROUNDOFF * size + (a.rad + (size + ETA) * b.rad) / least))
+    # Radius over divisor first: their product with a small quotient may underflow.
+    spread = a.rad / least + (size + ETA) * (b.rad / least)
+    rad = float(_enlarged(UNIT_ROUNDOFF * size + spread))
     return Enclosure(mid, rad) if math.isfinite(rad) else Enclosure(0.0, math.inf)
 
 
@@ -520,7 +523,8 @@ def enclose_kernel_product(
     d = K.diagonal() if diagonal is None else diagonal
     r = round_up(np.sqrt(round_up(np.maximum(d - floor, np.abs(d)))))
     mid = v.mid if isinstance(v, Enclosure) else v
-    size = gamma(n) * _enlarged(float(r @ np.abs(mid)), n)
+    # Rounded up where it underflows: an r_i may be large.
+    size = math.nextafter(gamma(n) * _enlarged(float(r @ np.abs(mid)), n), math.inf)
     if isinstance(v, Enclosure):
         size += _enlarged(float(r @ v.rad), n)
     return Enclosure(cast(FloatArray, K @ mid), _enlarged(r * size, n))

@@ -467,7 +467,8 @@ def _bilinear_ends(
 def _times(M: FloatArray, sizes: FloatArray, v: Enclosure) -> Enclosure:
     """M v, with the sizes |M| at hand: the rounding of the product and the radius in one product."""
     n = v.size
-    terms = sizes @ (gamma(n) * np.abs(v.mid) + v.rad)
+    # Rounded up where it underflows: entries of M may be large.
+    terms = sizes @ (gamma(n) * np.abs(v.mid) + v.rad + ETA)
     # A sum of n products of sums of two, and underflow.
     return Enclosure(M @ v.mid, terms * (1 + (2 * n + 16) * UNIT_ROUNDOFF) + (2 * n + 4) * ETA)
 

@@ -25,6 +25,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from klopt.arrays import FloatArray
+from klopt.proof.directed import product_up
 from klopt.proof.enclosure import ETA, UNIT_ROUNDOFF, Enclosure, gamma, round_up
 
 __all__ = ["enclose_in_blocks", "enclose_in_slices", "entry_bounds"]
@@ -72,7 +73,9 @@ def enclose_in_blocks(K: FloatArray, v: FloatArray, r: FloatArray) -> Enclosure:
         mid += part
     # 2 n + 32 more units cover the rounding of the size and of the radius itself.
     enlarged = 1 + (2 * n + 32) * UNIT_ROUNDOFF
-    rad = gamma(min(n, BLOCK) + len(parts)) * size * enlarged * r + (n + 4) * ETA
+    # The size and its share may underflow where an r_i is large: both are rounded up.
+    share = product_up(gamma(min(n, BLOCK) + len(parts)), size + n * ETA)
+    rad = share * enlarged * r + (n + 4) * ETA
     return Enclosure(mid, rad)
 
 
