@@ -31,12 +31,11 @@ EQUIVALENT = {
         "makes the gradient and the step; the step of mirror descent is optimal for any",
     ),
     "kundu2010-theorem3.2-step": dict.fromkeys(
-        ("_pair", "svm_optimum", "gradient", "joint", "initial_gradient_norm"), SLACK_CONSTANT
+        ("middle", "initial_gradient_norm", "composed", "exponential"), SLACK_CONSTANT
     ),
     "kundu2010-theorem3.2": dict.fromkeys(
-        ("_pair", "svm_optimum", "gradient", "joint", "initial_gradient_norm"), SLACK_CONSTANT
+        ("middle", "initial_gradient_norm", "composed", "exponential"), SLACK_CONSTANT
     ),
-    "kundu2010-prop3.2": dict.fromkeys(("_pair", "svm_optimum"), SLACK_CONSTANT),
     "xie2017-lemma2": {"indicators": UNUSED_B},
     "xie2017-nystroem": {"indicators": UNUSED_B},
     "mao2010-kta": {"laplacian": ANY_DATA},
