@@ -84,7 +84,7 @@ def instances() -> dict[str, Case]:
     sonar = like_sonar(0, 40, 1)
     several = like_sonar(1, 30, 3)
     return {
-        "two points, l1 (001-A14)": {**PAIR, "steps": 10_000},
+        "two points, l1 (kundu2010-prop3.1)": {**PAIR, "steps": 10_000},
         "random, n = 12, l1": case(*random_similarities(0, 12, 1), "l1", 1000),
         "random, n = 20, m = 2, frobenius": case(*random_similarities(1, 20, 2), "frobenius", 400),
         "like AuralSonar, n = 40, squared": case(*sonar, "squared", 400),

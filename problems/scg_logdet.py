@@ -41,13 +41,12 @@ from klopt.arrays import FloatArray, MatrixLike, matrix, positive, require_memor
 from klopt.kernels.gram import Gram
 from klopt.kernels.nystroem import LowRank
 from klopt.kernels.out_of_sample import ExtendedFeatures, ExtendedKernel
-from klopt.kernels.side_information import SideGraph, SideLike
+from klopt.kernels.side_information import SideGraph, SideLike, side_graph
 from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, ExplicitForm
 from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.problems._scg.data import (
     given_kernel,
-    graph_of_points,
     laplacian_of,
 )
 from klopt.problems._scg.forms import core_of_program, log_det_program
@@ -93,7 +92,9 @@ class ScgLogDet(Problem):
         they fit for.
     side
         Class labels (-1: unlabelled), a matrix T, or a tuple of two lists of pairs (similar,
-        dissimilar); kept as the graph they make, whose stored arrays define S.
+        dissimilar); kept as the graph they make, whose stored arrays define S. A point that they
+        speak of is similar to itself, T_ii = 1, in all three; for T_ii = 0, which (7) of the paper
+        has, give `side_graph(side, n, self_similar=False)` of `klopt.kernels.side_information`.
     gamma
         The weight of the graph: small stays near K0, large leaves a kernel of rank one.
 
@@ -126,7 +127,7 @@ class ScgLogDet(Problem):
     ) -> None:
         kernel = given_kernel(K0)
         weight = positive("gamma", gamma)
-        self.__attrs_init__(kernel, graph_of_points(side, kernel.size), weight)
+        self.__attrs_init__(kernel, side_graph(side, kernel.size), weight)
 
     def describe(self) -> str:
         """Return the sizes and gamma."""

@@ -58,7 +58,9 @@ class ScgOrdered(Problem):
         Eigenvectors as columns, smoothest first.
     side
         Class labels (-1: unlabelled), a matrix T, or a tuple of two lists of pairs (similar,
-        dissimilar); kept as the graph they make.
+        dissimilar); kept as the graph they make. A point that they speak of is similar to itself,
+        T_ii = 1, in all three; for T_ii = 0, which (7) of the paper has, give
+        `side_graph(side, n, self_similar=False)` of `klopt.kernels.side_information`.
     sigma
         The ratio of the order mu_i >= sigma mu_(i+1), at least 1.
     skip_constant

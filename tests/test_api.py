@@ -124,12 +124,12 @@ BAD: list[tuple[Callable[[], object], type[Exception], str]] = [
     ),  # type: ignore[arg-type]
     (lambda: klopt.compare(LP, tol=[]), klopt.InvalidSettings, "tol is an empty list; give one"),
     (
-        lambda: klopt.verify("004-3", trials=2.5),
+        lambda: klopt.verify("mao2010-eq5", trials=2.5),
         klopt.InvalidSettings,
         "trials is 2.5; expected a whole number",
     ),  # type: ignore[arg-type]
     (
-        lambda: klopt.verify("004-3", jobs=0),
+        lambda: klopt.verify("mao2010-eq5", jobs=0),
         klopt.InvalidSettings,
         "jobs is 0; expected a whole number of at least 1",
     ),

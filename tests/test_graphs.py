@@ -19,6 +19,7 @@ from klopt.kernels.graphs import (
     supervised_laplacian,
     supervised_targets,
 )
+from klopt.kernels.side_information import side_graph
 
 seeds = st.integers(0, 2**32 - 1)
 labels = st.lists(st.integers(-1, 4), min_size=1, max_size=40)
@@ -361,3 +362,44 @@ def test_what_is_no_class_label_is_refused(value: object, message: str) -> None:
 def test_what_is_no_target_matrix_is_refused(T: object, message: str) -> None:
     with pytest.raises(InvalidProblem, match=message):
         supervised_laplacian(T)
+
+
+def pairs_of(T: np.ndarray) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """The similar and the dissimilar pairs of a matrix T."""
+    points = range(len(T))
+    above = [(i, j) for i in points for j in points if i < j]
+    return [p for p in above if T[p] > 0], [p for p in above if T[p] < 0]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 7), st.booleans())
+def test_labels_their_pairs_and_the_matrix_of_their_pairs_make_one_graph(
+    seed: int, n: int, self_similar: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    labels = np.append([0, 1], rng.integers(-1, 3, n - 2)) if n > 2 else np.array([0, 1])
+    known = np.flatnonzero(labels >= 0)
+    # (7) of Pan et al. (2016), entry by entry.
+    T = np.zeros((n, n))
+    for i in known:
+        for j in known:
+            if i != j:
+                T[i, j] = 1.0 if labels[i] == labels[j] else -1.0
+    # The convention: T_ii = 1 for a point that is spoken of.
+    full = T + np.diag(np.isin(np.arange(n), known) * 1.0 * self_similar)
+    expected = supervised_laplacian(full)
+    for side in (labels, T, pairs_of(T)):
+        graph = side_graph(side, n, self_similar=self_similar)
+        np.testing.assert_allclose(graph.apply(np.eye(n)), expected, atol=1e-14)
+        assert side_graph(graph, n) is graph
+
+
+def test_a_diagonal_that_is_given_stands() -> None:
+    T = np.array([[0.5, 1.0], [1.0, 0.0]])
+    for self_similar in (True, False):
+        found = side_graph(T, 2, self_similar=self_similar).apply(np.eye(2))
+        np.testing.assert_array_equal(found, supervised_laplacian(T))
+
+
+def test_a_graph_of_other_points_is_refused() -> None:
+    with pytest.raises(InvalidProblem, match="side is about 3 points; expected 4"):
+        side_graph(side_graph([0, 1, 1], 3), 4)

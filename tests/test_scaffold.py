@@ -50,6 +50,28 @@ def test_a_new_file_passes_its_checks_as_it_is(words: tuple[str, ...]) -> None:
         assert klopt(*use, "--backend", "highs", "--repeat", 1, "--quiet").exit_code == 0
 
 
+def test_a_new_theorem_holds_as_it_is(here: Path) -> None:
+    made = klopt("new", "theorem", "my_claim", "--json")
+    assert made.exit_code == 0, made.output
+    told = json.loads(made.stdout)
+    assert told["files"] == ["klopt_my_claim.py"]
+    for command in told["commands"]:
+        done = klopt(*command.split()[1:])
+        assert done.exit_code == 0, done.output
+    assert "my_claim  HOLDS" in done.output
+    assert "Of 1 claim, 1 holds." in (here / "page.html").read_text(encoding="utf-8")
+
+
+def test_the_claim_of_a_new_theorem_can_fail(here: Path) -> None:
+    (file,) = scaffold("theorem", "mine").files
+    text = file.read_text().replace("np.linalg.norm(b))", "np.linalg.norm(b) / 2)")
+    file.write_text(text)
+    done = klopt("verify", file, "--save", here)
+    assert done.exit_code == 1
+    assert "REFUTED" in done.output
+    assert klopt("verify", file, "--case", here / "mine.json").exit_code == 1
+
+
 def test_the_two_next_commands_are_printed(here: Path) -> None:
     done = klopt("new", "backend", "mine")
     assert done.output.splitlines()[0] == "wrote klopt_mine.py"
@@ -66,6 +88,7 @@ def test_new_files_are_linted_and_formatted_as_klopt_is(here: Path) -> None:
         ("problem", "three", "cone"),
     ):
         scaffold(kind, name, takes=takes, package=True)  # type: ignore[arg-type]
+    scaffold("theorem", "four")
     config = ["--config", str(ROOT / "pyproject.toml"), "--no-cache", str(here)]
     for command in (["check", "--ignore", "D103"], ["format", "--check"]):
         done = subprocess.run(
@@ -103,6 +126,8 @@ def test_nothing_is_overwritten(here: Path, package: bool) -> None:
         ("problem", "lp", r"there is a problem 'Lp' already"),
         ("problem", "Point", r"'Point' is a name of klopt;"),
         ("backend", "answer", r"'Answer' is a name of klopt;"),
+        ("theorem", "my-claim", r"try 'my_claim'"),
+        ("theorem", "draw", r"there is a theorem 'draw' already"),
     ],
 )
 def test_a_bad_name_is_refused_with_a_better_one(

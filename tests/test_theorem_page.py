@@ -207,7 +207,7 @@ def test_the_command_writes_the_page(tmp_path: Path) -> None:
         {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}
     )  # Click before 8.2
     result = CliRunner(**apart).invoke(
-        main, ["verify", "004-3", "--trials", "3", "-o", str(target), "--json"]
+        main, ["verify", "mao2010-eq5", "--trials", "3", "-o", str(target), "--json"]
     )
     assert result.exit_code == 0, result.output
     assert "Of 1 claim, 1 holds only as corrected." in target.read_text(encoding="utf-8")

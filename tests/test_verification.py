@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 import klopt
 from klopt.errors import InvalidSettings
 from klopt.papers.theorems.cases import rational, read_case, write_case
-from klopt.papers.theorems.catalogue import claims, select
+from klopt.papers.theorems.catalogue import PAPERS, claims, select
 from klopt.papers.theorems.claim import Case, Claim, Outcome, theorem
 from klopt.papers.theorems.evidence import (
     Evidence,
@@ -21,6 +21,7 @@ from klopt.papers.theorems.evidence import (
     at_most,
     equal,
     every,
+    not_measured,
     overlap,
     reached,
 )
@@ -141,12 +142,34 @@ def test_a_check_that_breaks_is_no_verdict() -> None:
     assert "in the check" in found.trouble
 
 
-def test_what_is_not_a_number_does_not_hold() -> None:
+@pytest.mark.parametrize("parts", [(np.nan,), (0.5, np.nan), (np.nan, 0.5), (np.nan, 2.0)])
+def test_what_is_not_a_number_neither_holds_nor_refutes(parts: tuple[float, ...]) -> None:
     @theorem("nan", says="nan <= 1", draw=vectors)
     def claim(case: Case) -> Evidence:
-        return at_most(float("nan"), 1.0)
+        return every(at_most(part, 1.0) for part in parts)
 
-    assert examine(claim, 5, seed=0).outcome is Outcome.REFUTED
+    found = examine(claim, 5, seed=0)
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert found.trouble == "trial 1: measured / allowed is not a number (NaN)"
+
+
+def test_the_trial_that_decides_nothing_is_named_and_shown() -> None:
+    """Its lower end is not the largest: the evidence shown is that of the trial in doubt."""
+
+    @theorem("open", says="x <= 1", draw=vectors, sizes=(1, 2, 3))
+    def claim(case: Case) -> Evidence:
+        return at_most(Interval(0.5, 1.5) if case["a"].size == 2 else 0.99, 1.0)
+
+    found = examine(claim, 6, seed=0)
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert found.trouble.startswith("trial 2: measured / allowed lies in")
+    assert found.printed is not None
+    assert found.printed.worst == pytest.approx(1.5)
+
+
+def test_parts_that_measured_nothing_are_left_out_of_every() -> None:
+    assert every([not_measured(), at_most(1.0, 2.0)]).holds
+    assert not every([not_measured("odd")]).measured
 
 
 @given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))
@@ -204,17 +227,25 @@ def test_floats_become_the_fractions_that_they_are(value: float) -> None:
 
 
 def test_findings_depend_on_the_seed_and_not_on_the_company() -> None:
-    alone = verify_claims(select(["004-1"]), trials=20, seed=5).findings[0]
-    among = verify_claims(select(["000-1", "004-1"]), trials=20, seed=5, jobs=2).findings[1]
+    alone = verify_claims(select(["mao2010-eq2"]), trials=20, seed=5).findings[0]
+    among = verify_claims(
+        select(["pan2016-eq1", "mao2010-eq2"]), trials=20, seed=5, jobs=2
+    ).findings[1]
     assert alone.printed == among.printed
 
 
 def test_claims_have_unique_names_and_say_something() -> None:
-    names = [claim.name for claim in claims()]
+    names = [name for claim in claims() for name in (claim.name, claim.formerly) if name]
     assert len(names) == len(set(names))
     for claim in claims():
         assert claim.says, claim.name
         assert claim.number, claim.name
+        assert claim.quote, claim.name
+        assert claim.name.startswith(f"{claim.paper}-"), claim.name
+        assert claim.paper in PAPERS, claim.name
+        # A remark is klopt's own: it is there because it is true.
+        if claim.is_remark:
+            assert claim.expected is Outcome.HOLDS, claim.name
         assert (claim.printed is None) == (claim.expected is Outcome.UNCHECKED), claim.name
         assert claim.reason or claim.printed is not None, claim.name
         if claim.expected in (Outcome.CORRECTED, Outcome.REFUTED):
@@ -222,8 +253,8 @@ def test_claims_have_unique_names_and_say_something() -> None:
 
 
 def test_a_typo_names_its_neighbour() -> None:
-    with pytest.raises(InvalidSettings, match="did you mean '004-1"):
-        select(["004-1x"])
+    with pytest.raises(InvalidSettings, match="did you mean 'mao2010-eq2"):
+        select(["mao2010-eq2x"])
     with pytest.raises(InvalidSettings, match="no claim of paper '999'"):
         select(paper="999")
 
@@ -251,3 +282,10 @@ def test_cases_of_all_claims_can_be_written_as_json() -> None:
             json.dumps(
                 {name: np.asarray(value).tolist() for name, value in case.items()}, allow_nan=False
             )
+
+
+def test_remarks_are_counted_apart() -> None:
+    found = klopt.verify(["xie2017-lemma2", "xie2017-rate"], trials=2)
+    assert repr(found) == "Verification of 1 claim: 1 HOLDS; 1 remark: 1 HOLDS; 0 unexpected"
+    assert [finding.claim.name for finding in found.remarks] == ["xie2017-rate"]
+    assert found["002-16"] is found["xie2017-rate"]

@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 
 import klopt
 
-finding = klopt.verify("001-A14", trials=1)["001-A14"]
+finding = klopt.verify("kundu2010-prop3.1", trials=1)["kundu2010-prop3.1"]
 print(finding.claim.says)
 print(finding.outcome.value, "-", finding.claim.correction)
 print(

@@ -15,7 +15,7 @@ import numpy as np
 
 import klopt
 
-finding = klopt.verify("001-A5", trials=2)["001-A5"]
+finding = klopt.verify("kundu2010-eq5", trials=2)["kundu2010-eq5"]
 case = finding.counterexample
 print(finding.outcome.value, "-", finding.claim.correction)
 print("confirmed in exact arithmetic:", finding.proven)

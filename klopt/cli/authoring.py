@@ -1,4 +1,4 @@
-"""The commands for authors of backends and problems: `new`, `check-backend`, `check-problem`.
+"""The commands for authors of backends, problems and theorems: `new` and the checks.
 
 Exit codes: 0 if the file was written or no check fails, 1 if a check fails, 2 for a bad call.
 """
@@ -23,15 +23,16 @@ _package = click.option(
 )
 
 
-@click.group(cls=Commands, short_help="Write a new backend or problem to start from.")
+@click.group(cls=Commands, short_help="Write a new backend, problem or theorem to start from.")
 def new() -> None:
     """Write a file, or a package, that passes the conformance checks as it is.
 
     \b
     klopt new backend piqp        a backend that calls a library, in klopt_piqp.py
     klopt new problem my_problem  a problem, in klopt_my_problem.py
+    klopt new theorem my_claim    a claim to be verified, in klopt_my_claim.py
 
-    No existing file is overwritten. Both take --package and --json.
+    No existing file is overwritten. Backends and problems take --package, all --json.
     """
 
 
@@ -58,6 +59,14 @@ def backend(name: str, takes: Takes, package: bool, as_json: bool) -> None:
 def problem(name: str, package: bool, as_json: bool) -> None:
     """Write a problem called NAME to start from, here: klopt_NAME.py, with a class Name."""
     _new("problem", name, package, as_json)
+
+
+@new.command(short_help="Write a theorem to start from.")
+@click.argument("name")
+@_json
+def theorem(name: str, as_json: bool) -> None:
+    """Write a claim called NAME to start from, here: klopt_NAME.py, for `klopt verify`."""
+    _new("theorem", name, False, as_json)
 
 
 def _new(kind: PluginKind, name: str, package: bool, as_json: bool, takes: Takes = "cone") -> None:

@@ -1,4 +1,4 @@
-"""`scaffold`: writes the file, or the package, that a new backend or problem starts from.
+"""`scaffold`: writes the file, or the package, that a new backend, problem or theorem starts from.
 
 What is written passes the conformance checks before a line is changed, also when it is moved into
 `problems/` or `solvers/`. The templates are in `klopt/conformance/templates`. Nothing that exists
@@ -21,7 +21,7 @@ from klopt.errors import InvalidSettings
 
 __all__ = ["PluginKind", "Scaffold", "Takes", "scaffold"]
 
-PluginKind = Literal["backend", "problem"]
+PluginKind = Literal["backend", "problem", "theorem"]
 Takes = Literal["cone", "sets"]
 
 
@@ -41,7 +41,7 @@ def scaffold(
     package: bool = False,
     folder: Path | None = None,
 ) -> Scaffold:
-    """Write a backend or a problem called `name` and return what was written.
+    """Write a backend, a problem or a theorem called `name` and return what was written.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def scaffold(
         Of a backend: cone programs, solved by a library, or functions over simple sets, minimised
         by a method of one's own.
     package
-        Whether to write an installable package with its entry point and tests.
+        Whether to write an installable package with its entry point and tests; not of a theorem.
     folder
         Where; the current one if it is not given.
 
@@ -69,16 +69,20 @@ def scaffold(
     """
     _refuse_bad(kind, name)
     words = _words(kind, name)
-    template = f"backend_{takes}.py" if kind == "backend" else "problem.py"
+    template = f"backend_{takes}.py" if kind == "backend" else f"{kind}.py"
     code = _filled(template, words)
     _refuse_taken(kind, words, code)
     folder = Path() if folder is None else folder
+    if package and kind == "theorem":
+        raise InvalidSettings("a theorem is one file; a package names its module as an entry point")
     if package:
         return _write_package(kind, words, code, folder)
 
     file = folder / f"{words['module']}.py"
     _write(file, {file: code})
     path = file.as_posix()
+    if kind == "theorem":
+        return Scaffold((file,), (f"klopt verify {path}", f"klopt verify {path} -o page.html"))
     if kind == "problem":
         use = f"klopt compare {path}:instance"
     elif takes == "cone":
@@ -142,12 +146,17 @@ def _words(kind: PluginKind, name: str) -> dict[str, str]:
     }
     if kind == "backend":
         return words | {"group": "klopt.solvers", "thing": "BACKEND", "thing_name": snake}
+    if kind == "theorem":
+        return words | {"group": "klopt.theorems", "thing": snake, "thing_name": snake}
     return words | {"group": "klopt.problems", "thing": class_name, "thing_name": class_name}
 
 
 def _refuse_taken(kind: PluginKind, words: dict[str, str], code: str) -> None:
     if kind == "backend":
         taken = {backend.name for backend in backends()}
+    elif kind == "theorem":
+        # The name of the function must not hide what its own file defines and imports.
+        taken = {"draw", "np", "klopt", "at_most"}
     else:
         taken = {problem.__name__.lower() for problem in problems()}
     name = words["thing_name"]

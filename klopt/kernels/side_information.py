@@ -12,8 +12,12 @@ of the columns of V (n x r) never need S where it has structure:
     pairs    W = 11' + E, E on the given pairs only            O((n + pairs) r)
     T        S dense                                           O(n^2 r)
 
-A point that occurs in a pair is similar to itself, as a labelled point is: the pairs of all labels
-are the labels.
+**The diagonal of T.** One convention for all three: T_ii = 1 for every point that the side information
+speaks of, that is, one with a label, in a pair, or with an entry of T off the diagonal; 0 for the
+others. The labels, their pairs and the T of their pairs then make one graph, and S of labels is the
+identity minus a low rank. (7) of Pan et al. (2016) leaves T_ii = 0; `self_similar=False` takes it
+literally. The two differ by terms of the order 1 / n. A T whose diagonal is not 0 is taken as it
+stands.
 """
 
 from __future__ import annotations
@@ -33,6 +37,7 @@ from klopt.kernels.graphs import (
     class_labels,
     supervised_graph,
     supervised_laplacian,
+    supervised_targets,
 )
 from klopt.proof.enclosure import gamma
 
@@ -80,21 +85,39 @@ SideLike: TypeAlias = MatrixLike | tuple[npt.ArrayLike, npt.ArrayLike]
 """What `side_graph` takes: class labels, a matrix T, or two lists of pairs."""
 
 
-def side_graph(side: object, size: int) -> SideGraph:
+def side_graph(side: object, size: int, *, self_similar: bool = True) -> SideGraph:
     """Return the graph of side information on `size` points.
 
-    `side` is a vector of class labels (-1: unlabelled), a symmetric matrix T, or a tuple of two
-    lists of pairs (similar, dissimilar).
+    Parameters
+    ----------
+    side
+        A vector of class labels (-1: unlabelled), a symmetric matrix T, a tuple of two lists of
+        pairs (similar, dissimilar), or a graph, which is kept.
+    size
+        The number of points.
+    self_similar
+        Whether a point that the side information speaks of is similar to itself, T_ii = 1; False
+        leaves T_ii = 0, as (7) of Pan et al. (2016) does. A diagonal of T that is not 0 stands.
 
+    Examples
+    --------
     >>> labels, pairs = side_graph([0, 0, 1], 3), side_graph(([(0, 1)], [(0, 2), (1, 2)]), 3)
+    >>> matrix = side_graph([[0, 1, -1], [1, 0, -1], [-1, -1, 0]], 3)
     >>> bool(np.allclose(labels.apply(np.eye(3)), pairs.apply(np.eye(3))))
     True
+    >>> bool(np.allclose(labels.apply(np.eye(3)), matrix.apply(np.eye(3))))
+    True
     """
+    if isinstance(side, SupervisedGraph | PairGraph | DenseGraph):
+        about = len(side.S) if isinstance(side, DenseGraph) else side.degrees.size
+        if about != size:
+            raise InvalidProblem(f"side is about {about} points; expected {size}")
+        return side
     # A tuple of two numbers is a vector of labels.
     if isinstance(side, tuple) and len(side) == 2 and not np.isscalar(side[0]):
         similar = _pairs("similar", side[0], size)
         dissimilar = _pairs("dissimilar", side[1], size)
-        return _pair_graph(similar, dissimilar, size)
+        return _pair_graph(similar, dissimilar, size, self_similar)
     given = cast(Any, side) if sparse.issparse(side) else np.asarray(side)
     if given.ndim == 1:
         labels = class_labels(given, size)
@@ -102,7 +125,10 @@ def side_graph(side: object, size: int) -> SideGraph:
             raise InvalidProblem(
                 f"labels are all -1: none of the {size} points is labelled; label at least one"
             )
-        return supervised_graph(labels)
+        if self_similar:
+            return supervised_graph(labels)
+        require_memory(24.0 * size**2, f"S of order {size}")
+        return DenseGraph(supervised_laplacian(_between(labels)))
     if given.ndim != 2:
         raise InvalidProblem(
             f"side has {given.ndim} dimensions; expected labels, a matrix T, or two lists of pairs"
@@ -112,7 +138,24 @@ def side_graph(side: object, size: int) -> SideGraph:
             f"T is {given.shape[0]} x {given.shape[1]}; expected {size} x {size}, one row a point"
         )
     require_memory(24.0 * size**2, f"S of order {size}")
-    return DenseGraph(supervised_laplacian(given))
+    return DenseGraph(supervised_laplacian(_with_diagonal(given) if self_similar else given))
+
+
+def _between(labels: npt.NDArray[np.int64]) -> FloatArray:
+    """T of labels as (7) has it: 0 on the diagonal and for unlabelled points."""
+    T = np.array(supervised_targets(labels))
+    np.fill_diagonal(T, 0.0)
+    return T
+
+
+def _with_diagonal(T: Any) -> Any:
+    """T with T_ii = 1 for every point with another entry, where nothing stands on the diagonal."""
+    dense = cast(Any, T).toarray() if sparse.issparse(T) else np.array(T)
+    if dense.dtype.kind not in "fiu" or np.diagonal(dense).any():
+        return T
+    spoken_of = dense.any(axis=1)
+    np.fill_diagonal(dense, np.where(spoken_of, 1, 0))
+    return dense
 
 
 def energies(graph: SideGraph, V: FloatArray) -> FloatArray:
@@ -179,7 +222,7 @@ def _pairs(name: str, given: object, size: int) -> np.ndarray[Any, Any]:
 
 
 def _pair_graph(
-    similar: np.ndarray[Any, Any], dissimilar: np.ndarray[Any, Any], size: int
+    similar: np.ndarray[Any, Any], dissimilar: np.ndarray[Any, Any], size: int, self_similar: bool
 ) -> PairGraph:
     both = np.concatenate([similar, dissimilar])
     if not len(both):
@@ -192,9 +235,9 @@ def _pair_graph(
         i, j = similar[again[0]]
         raise InvalidProblem(f"the pair ({i}, {j}) is both similar and dissimilar; keep one")
 
-    # E_ij = exp(T_ij) - exp(0); on the diagonal of every point of a pair T_ii = 1.
+    # E_ij = exp(T_ij) - exp(0); on the diagonal too, where every point of a pair has T_ii = 1.
     values = np.repeat([math.e - 1, 1 / math.e - 1], [len(similar), len(dissimilar)])
     upper = sparse.csc_array((values, (both[:, 0], both[:, 1])), shape=(size, size))
-    touched = np.isin(np.arange(size), both)
+    touched = np.isin(np.arange(size), both) & self_similar
     E = csc("E", upper + upper.T + sparse.diags_array(np.where(touched, math.e - 1, 0.0)))
     return PairGraph(E, cast(FloatArray, freeze(size + np.asarray(E.sum(axis=0), dtype=float))))

@@ -18,12 +18,11 @@ from klopt.errors import InvalidProblem
 from klopt.kernels.gram import Gram
 from klopt.kernels.graphs import SupervisedGraph
 from klopt.kernels.nystroem import LowRank
-from klopt.kernels.side_information import DenseGraph, PairGraph, SideGraph, side_graph
+from klopt.kernels.side_information import DenseGraph, PairGraph, SideGraph
 from klopt.problems._scg.proof import LowRankLaplacian
 
 __all__ = [
     "given_kernel",
-    "graph_of_points",
     "laplacian_of",
 ]
 
@@ -36,16 +35,6 @@ def given_kernel(K0: Gram | LowRank | MatrixLike) -> Gram | LowRank:
     if not kernel.matrix.any():
         raise InvalidProblem("K0 has no entry but 0; there is no kernel near it but 0")
     return kernel
-
-
-def graph_of_points(side: object, size: int) -> SideGraph:
-    """Return the graph of side information, or the given graph, on `size` points."""
-    if not isinstance(side, SupervisedGraph | PairGraph | DenseGraph):
-        return side_graph(side, size)
-    about = len(side.S) if isinstance(side, DenseGraph) else side.degrees.size
-    if about != size:
-        raise InvalidProblem(f"side is about {about} points; K0 has {size}")
-    return side
 
 
 def laplacian_of(graph: SideGraph) -> LowRankLaplacian | FloatArray:

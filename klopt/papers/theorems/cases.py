@@ -38,8 +38,8 @@ def write_case(path: Path, claim: str, case: Case) -> None:
 def document(claim: str, case: Case) -> str:
     """Return what the file of a case holds, matrices row by row.
 
-    >>> print(document("004-3", {"K": np.eye(2), "C": 2.0}), end="")
-    {"claim": "004-3", "case": {
+    >>> print(document("mao2010-eq5", {"K": np.eye(2), "C": 2.0}), end="")
+    {"claim": "mao2010-eq5", "case": {
      "K": [
       [1.0, 0.0],
       [0.0, 1.0]],

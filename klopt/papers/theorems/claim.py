@@ -1,11 +1,16 @@
-"""`Claim`, `Outcome`, `theorem`: a statement of a paper, its instances and its measurement.
+"""`Claim`, `Basis`, `Outcome`, `theorem`: a statement of a paper, its instances and its measurement.
 
 A claim is a function of a *case* (named numbers and arrays) that returns `Evidence`. The decorated
 function states what is printed; `corrected` states what should have been. The file of a
 paper lists its claims in the order of the paper.
 
-    @theorem("004-3", says="The manifold regulariser (5) is tr(KL).", draw=graph_and_points, ...)
+    @theorem("mao2010-eq5", says="The manifold regulariser (5) is tr(KL).", draw=graph_and_points,
+             quote="A manifold regularizer ... can be written as", ...)
     def regulariser(case): ...
+
+`quote` is what the paper prints, and `basis` whether that says the claim or only implies it. What
+the paper does not say at all, but its reader should know, is a remark of klopt's: it is checked like
+a claim and counted apart.
 """
 
 from __future__ import annotations
@@ -20,7 +25,7 @@ import numpy as np
 from klopt.errors import InvalidSettings
 from klopt.papers.theorems.evidence import Evidence
 
-__all__ = ["Case", "Claim", "Outcome", "listed", "theorem"]
+__all__ = ["Basis", "Case", "Claim", "Outcome", "listed", "theorem"]
 
 Case: TypeAlias = Mapping[str, Any]
 """Named numbers and arrays: all that determines an instance."""
@@ -28,6 +33,15 @@ Check: TypeAlias = Callable[[Case], Evidence]
 Draw: TypeAlias = Callable[[np.random.Generator, int], Case]
 Exact: TypeAlias = Callable[[Case], tuple[Any, Any]]
 """The two sides of "left <= right" as exact rationals or balls, from the same case."""
+
+
+class Basis(StrEnum):
+    """How a claim rests on the words of its paper."""
+
+    STATED = "stated"
+    IMPLIED = "implied"
+    REMARK = "remark"
+    """klopt's own: the paper says nothing of the kind."""
 
 
 class Outcome(StrEnum):
@@ -45,10 +59,12 @@ class Outcome(StrEnum):
 class Claim:
     """One statement of one paper.
 
-    `example` is a case found by hand, tried before the drawn ones; `exact` re-checks a failure of
-    the printed statement without rounding. `sizes` are what `draw` is asked for; `whole` names the
-    entries that a counterexample may round to simple numbers; `most` caps the trials of a costly
-    check. `reason` says why a claim that has no check cannot have one.
+    `number` is the place in the paper, `quote` what is printed there, `basis` how the claim rests on
+    it, and `formerly` a name that the claim had before. `example` is a case found by hand, tried
+    before the drawn ones; `exact` re-checks a failure of the printed statement without rounding.
+    `sizes` are what `draw` is asked for; `whole` names the entries that a counterexample may round
+    to simple numbers; `most` caps the trials of a costly check. `reason` says why a claim that has
+    no check cannot have one.
     """
 
     name: str
@@ -69,8 +85,20 @@ class Claim:
     whole: tuple[str, ...] = ()
     most: int | None = None
     reason: str = ""
+    quote: str = ""
+    basis: Basis = Basis.STATED
+    formerly: str = ""
     source: str = field(default="", compare=False)
     """Where the check is written: module and line."""
+
+    @property
+    def is_remark(self) -> bool:
+        """Whether it is klopt's own and counted apart from the claims of the paper."""
+        return self.basis is Basis.REMARK
+
+    def answers_to(self, name: str) -> bool:
+        """Return whether that is its name, or one that it had before."""
+        return name in (self.name, self.formerly) and bool(name)
 
 
 def theorem(
@@ -91,6 +119,9 @@ def theorem(
     sizes: tuple[int, ...] = (2, 3, 5, 8),
     whole: tuple[str, ...] = (),
     most: int | None = None,
+    quote: str = "",
+    basis: Basis = Basis.STATED,
+    formerly: str = "",
 ) -> Callable[[Check], Claim]:
     """Return a decorator that makes a claim of the function that measures it.
 
@@ -103,7 +134,7 @@ def theorem(
     draw : callable
         Returns a case for a random generator and a size.
     paper, number, latex : str
-        The paper, the number of the statement there, and its formula.
+        The paper, the place of the statement there, and its formula.
     expected : Outcome
         The registered outcome; another one is reported as unexpected.
     premise : str
@@ -124,6 +155,12 @@ def theorem(
         Entries that a counterexample may round to simple numbers.
     most : int, optional
         The largest number of trials, where a check is costly.
+    quote : str
+        What the paper prints, word by word.
+    basis : Basis
+        Whether the quotation states the claim, implies it, or the claim is a remark of one's own.
+    formerly : str
+        A name that the claim had before, by which it is still found.
 
     Examples
     --------
@@ -161,6 +198,9 @@ def theorem(
             sizes=sizes,
             whole=whole,
             most=most,
+            quote=quote,
+            basis=basis,
+            formerly=formerly,
             source=f"{printed.__module__}:{code.co_firstlineno}",
         )
 
@@ -168,7 +208,16 @@ def theorem(
 
 
 def listed(
-    name: str, *, says: str, reason: str, number: str = "", latex: str = "", paper: str = ""
+    name: str,
+    *,
+    says: str,
+    reason: str,
+    number: str = "",
+    latex: str = "",
+    paper: str = "",
+    quote: str = "",
+    basis: Basis = Basis.STATED,
+    formerly: str = "",
 ) -> Claim:
     """Return a claim that no computation can check, with the reason."""
     return Claim(
@@ -179,4 +228,7 @@ def listed(
         latex=latex,
         expected=Outcome.UNCHECKED,
         reason=reason,
+        quote=quote,
+        basis=basis,
+        formerly=formerly,
     )

@@ -3,14 +3,15 @@
 A statement "measured <= allowed" holds where the ratio is at most 1 and fails where it is above. An
 optimum is known as an interval only, so the ratio is one too: the statement holds if even its upper
 end is at most 1, fails if even its lower end is above 1, and is undecided in between. Rounding is
-part of what is allowed.
+part of what is allowed. A ratio that is not a number says nothing and is reported as such; a trial on
+which the statement claims nothing has no ratio at all (`not_measured`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import isnan
+from math import isnan, nan
 from typing import NamedTuple, SupportsFloat
 
 import numpy as np
@@ -27,6 +28,7 @@ __all__ = [
     "equal",
     "every",
     "exact_interval",
+    "not_measured",
     "overlap",
     "reached",
 ]
@@ -78,22 +80,42 @@ class Curve:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The interval of measured / allowed, the curve of a run, and what was compared in words."""
+    """The interval of measured / allowed, the curve of a run, and what was compared in words.
+
+    `measured` is False where the statement claims nothing of the instance: such a trial counts
+    neither for it nor against it.
+    """
 
     best: float
     worst: float
     curve: Curve | None = None
     detail: str = ""
+    measured: bool = True
 
     @property
     def holds(self) -> bool:
         """Whether the statement holds for certain."""
-        return self.worst <= 1.0
+        return self.measured and self.best <= 1.0 and self.worst <= 1.0
 
     @property
     def fails(self) -> bool:
-        """Whether the statement fails for certain; what is not a number has failed too."""
-        return self.best > 1.0 or isnan(self.worst)
+        """Whether the statement fails for certain."""
+        return self.measured and self.best > 1.0 and not isnan(self.worst)
+
+    @property
+    def undefined(self) -> bool:
+        """Whether an end of the ratio is not a number: neither support nor refutation."""
+        return self.measured and (isnan(self.best) or isnan(self.worst))
+
+
+def not_measured(why: str = "") -> Evidence:
+    """Return the evidence of a trial of which the statement claims nothing.
+
+    >>> nothing = not_measured("not a fixed point")
+    >>> nothing.holds, nothing.fails, nothing.measured
+    (False, False, False)
+    """
+    return Evidence(nan, nan, detail=why, measured=False)
 
 
 def exact_interval(value: SupportsFloat | Interval) -> Interval:
@@ -181,8 +203,16 @@ def overlap(left: Interval, right: Interval, *, tol: float = 0.0, detail: str = 
 
 
 def every(parts: Iterable[Evidence]) -> Evidence:
-    """Return the evidence for several statements at once: the one that holds least."""
-    found = list(parts)
+    """Return the evidence for several statements at once: the one that holds least.
+
+    Parts that measured nothing are left out; one that is not a number makes the whole so.
+    """
+    found = [part for part in parts if part.measured]
+    if not found:
+        return not_measured("no part measured anything")
+    for part in found:
+        if part.undefined:
+            return part
     worst = max(found, key=lambda part: (part.best, part.worst))
     return Evidence(worst.best, max(part.worst for part in found), worst.curve, worst.detail)
 

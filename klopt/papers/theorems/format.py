@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 import numpy as np
 
+from klopt.papers.theorems.catalogue import PAPERS, cited
 from klopt.papers.theorems.claim import Case, Outcome
 from klopt.papers.theorems.evidence import Evidence
 from klopt.papers.theorems.verification import Finding, Verification
 
-__all__ = ["STYLES", "case_text", "markdown", "ratio"]
+__all__ = ["STYLES", "case_text", "markdown", "ratio", "trials_text"]
 
 STYLES = {
     Outcome.HOLDS: "green",
@@ -44,6 +48,13 @@ def _few(number: float) -> str:
     return f"{number:.{digits}g}"
 
 
+def trials_text(finding: Finding) -> str:
+    """Return how many trials there were and, where it is not all, how many measured something."""
+    if not finding.trials or finding.measured in (0, finding.trials):
+        return str(finding.trials or "")
+    return f"{finding.measured} of {finding.trials}"
+
+
 def case_text(case: Case) -> str:
     """Return a case as one line of names and numbers.
 
@@ -63,16 +74,26 @@ def _numbers(value: object) -> str:
 
 
 def markdown(found: Verification) -> str:
-    """Return the claims, verdicts, corrections and counterexamples as a page of Markdown."""
+    """Return the claims, verdicts, corrections and counterexamples as a page of Markdown.
+
+    Each paper has its claims; klopt's own remarks on it follow in a table of their own.
+    """
     lines = []
     for paper in dict.fromkeys(finding.claim.paper for finding in found.findings):
-        lines += [
-            f"\n## Paper {paper}\n",
-            "| claim | statement | verdict | what holds, counterexample |",
-            "|---|---|---|---|",
-        ]
-        lines += [_row(finding) for finding in found.findings if finding.claim.paper == paper]
+        lines += [f"\n## {cited(paper)}\n"]
+        if paper in PAPERS:
+            lines += [f"*{PAPERS[paper].title}.*\n"]
+        own = [finding for finding in found.findings if finding.claim.paper == paper]
+        lines += _table([finding for finding in own if not finding.claim.is_remark])
+        remarks = [finding for finding in own if finding.claim.is_remark]
+        if remarks:
+            lines += [f"\n### Remarks of klopt's on {cited(paper)}\n", *_table(remarks)]
     return "\n".join(lines) + "\n"
+
+
+def _table(findings: Sequence[Finding]) -> list[str]:
+    head = "| claim | the paper says | statement | verdict | what holds, counterexample |"
+    return [head, "|---|---|---|---|---|", *map(_row, findings)]
 
 
 def _row(finding: Finding) -> str:
@@ -84,9 +105,19 @@ def _row(finding: Finding) -> str:
         parts.append(f"Fails at {shown}{' (exact)' if finding.proven else ''}." if shown else "")
     worst = [f"printed {ratio(finding.printed)}"] if finding.printed else []
     worst += [f"corrected {ratio(finding.corrected)}"] if finding.corrected else []
+    counted = trials_text(finding)
     verdict = f"**{finding.outcome.value}**" + (
-        f" ({', '.join(worst)}; {finding.trials} trials)" if worst else ""
+        f" ({', '.join(worst)}; {counted} trial{'s' * (counted != '1')})" if worst else ""
     )
     says = claim.says + (f" *Premise: {claim.premise}.*" if claim.premise else "")
-    cells = (f"{claim.name} {claim.number}", says, verdict, " ".join(filter(None, parts)))
+    before = f" ({claim.formerly})" if claim.formerly else ""
+    name = f"`{claim.name}`{before}"
+    # A quotation keeps its LaTeX as it is printed: verbatim, not typeset.
+    said = f"{claim.number}, {claim.basis.value}: “{_verbatim(claim.quote)}”"
+    cells = (name, said, says, verdict, " ".join(filter(None, parts)))
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _verbatim(quote: str) -> str:
+    """A quotation in Markdown: its formulas as code, which shows them as they are printed."""
+    return re.sub(r"\${1,2}(.+?)\${1,2}", r"`\1`", quote).replace("*", "\\*")

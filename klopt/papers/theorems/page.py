@@ -8,12 +8,14 @@ measured against the bound, the fitted exponent beside the predicted.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
+from typing import Literal
 from xml.etree import ElementTree
 
 import numpy as np
@@ -25,12 +27,13 @@ from klopt.bench.report.figures import Figure
 from klopt.bench.report.templates import template
 from klopt.bench.trials import grouped
 from klopt.papers.theorems.cases import document
+from klopt.papers.theorems.catalogue import PAPERS, cited
 from klopt.papers.theorems.claim import Outcome
 from klopt.papers.theorems.evidence import Curve
-from klopt.papers.theorems.format import ratio
+from klopt.papers.theorems.format import ratio, trials_text
 from klopt.papers.theorems.verification import Finding, Verification
 
-__all__ = ["formula", "rate_figures", "verification_page", "write_verification"]
+__all__ = ["formula", "quotation", "rate_figures", "verification_page", "write_verification"]
 
 OUTCOME_SYMBOLS = {
     Outcome.HOLDS: "✓",
@@ -75,6 +78,8 @@ class ClaimEntry:
     tone: str
     printed: str
     corrected: str
+    trials: str
+    quote: Markup
     case: str
     rates: tuple[Figure, ...]
 
@@ -92,6 +97,7 @@ class PaperSection:
     anchor: str
     title: str
     entries: tuple[ClaimEntry, ...]
+    remarks: tuple[ClaimEntry, ...]
     counts: tuple[int, ...]
 
 
@@ -109,24 +115,27 @@ def verification_page(found: Verification) -> str:
     )
     papers = tuple(
         PaperSection(
-            name,
+            cited(name),
             f"p{place}",
-            _title(own),
-            tuple(entries[numbers[id(f)]] for f in own),
-            _counts(own, seen),
+            PAPERS[name].title if name in PAPERS else _title(own),
+            tuple(entries[numbers[id(f)]] for f in own if not f.claim.is_remark),
+            tuple(entries[numbers[id(f)]] for f in own if f.claim.is_remark),
+            _counts([f for f in own if not f.claim.is_remark], seen),
         )
         for place, (name, own) in enumerate(
             grouped(found.findings, lambda finding: finding.claim.paper).items()
         )
     )
     return template("theorems.html.jinja").render(
-        sentence=_sentence(found.findings),
+        sentence=_sentence(found.claims or found.findings),
+        remarks=_sentence(found.remarks, "remark") if found.claims and found.remarks else "",
         found=found,
         papers=papers,
         outcomes=[
             (outcome.value, OUTCOME_SYMBOLS[outcome], OUTCOME_TONES[outcome]) for outcome in seen
         ],
-        totals=_counts(found.findings, seen),
+        totals=_counts(found.claims, seen),
+        claims=len(found.claims),
         rates=[entry for entry in entries.values() if entry.rates],
         unexpected=[entries[numbers[id(finding)]] for finding in found.unexpected],
         exact=sum(finding.proven for finding in found.findings),
@@ -134,7 +143,7 @@ def verification_page(found: Verification) -> str:
     )
 
 
-def formula(latex: str) -> Markup:
+def formula(latex: str, display: Literal["block", "inline"] = "block") -> Markup:
     """Return LaTeX as MathML.
 
     What cannot be converted, or would do more than show a formula, is shown as it is.
@@ -147,7 +156,7 @@ def formula(latex: str) -> Markup:
     if not latex:
         return Markup("")
     try:
-        made = convert(latex, display="block")
+        made = convert(latex, display=display)
         parts = list(ElementTree.fromstring(made).iter())
     except Exception:
         # A third party's LaTeX may fail in any way, and must not take the page with it.
@@ -157,6 +166,19 @@ def formula(latex: str) -> Markup:
         for part in parts
     )
     return Markup(made) if safe else Markup("<code>{}</code>").format(latex)
+
+
+def quotation(quote: str) -> Markup:
+    """Return the words of a paper, its formulas typeset where they can be.
+
+    >>> quotation("where $a \\\\le b$")[:12]
+    Markup('where <math ')
+    """
+    parts = re.split(r"(\${1,2}[^$]+\${1,2})", quote)
+    return Markup("").join(
+        formula(part.strip("$"), display="inline") if part.startswith("$") else Markup.escape(part)
+        for part in parts
+    )
 
 
 def rate_figures(finding: Finding) -> tuple[Figure, ...]:
@@ -220,6 +242,8 @@ def _entry(finding: Finding, number: int) -> ClaimEntry:
         tone=OUTCOME_TONES[finding.outcome],
         printed=ratio(finding.printed).replace("inf", "∞"),
         corrected=ratio(finding.corrected).replace("inf", "∞"),
+        trials=trials_text(finding),
+        quote=quotation(claim.quote),
         case="" if finding.counterexample is None else document(claim.name, finding.counterexample),
         rates=rate_figures(finding),
     )
@@ -243,11 +267,11 @@ def _counts(findings: Sequence[Finding], outcomes: Sequence[Outcome]) -> tuple[i
     return tuple(counts[outcome] for outcome in outcomes)
 
 
-def _sentence(findings: Sequence[Finding]) -> str:
+def _sentence(findings: Sequence[Finding], word: str = "claim") -> str:
     """The counts in one sentence."""
     if not findings:
         return "No claim was checked."
     counts = zip(Outcome, _counts(findings, tuple(Outcome)), strict=True)
     parts = [f"{count} {COUNT_PHRASES[outcome][count != 1]}" for outcome, count in counts if count]
     said = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-    return f"Of {len(findings)} claim{'s' * (len(findings) != 1)}, {said}."
+    return f"Of {len(findings)} {word}{'s' * (len(findings) != 1)}, {said}."

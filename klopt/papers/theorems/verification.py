@@ -7,19 +7,21 @@ exact arithmetic is one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
+from traceback import extract_tb
+from typing import Any
 from zlib import crc32
 
 import numpy as np
 
-from klopt.errors import InvalidProblem, InvalidSettings, KloptError
+from klopt.errors import InvalidSettings
 from klopt.model.backend import whole_number
 from klopt.papers.theorems.cases import rational, rounded, surely_above
 from klopt.papers.theorems.catalogue import select
-from klopt.papers.theorems.claim import Case, Claim, Outcome
+from klopt.papers.theorems.claim import Case, Check, Claim, Outcome
 from klopt.papers.theorems.evidence import Evidence
 
 __all__ = ["Finding", "Verification", "examine", "proven", "replay", "verify", "verify_claims"]
@@ -36,9 +38,10 @@ ROUNDING_DENOMINATORS = (1, 2, 4, 10, 100)
 class Finding:
     """What the trials of one claim say.
 
-    `printed` and `corrected` are the evidence of the trial where each holds least. `proven` says
-    that the failure of the printed statement on the counterexample was confirmed without rounding.
-    `trouble` is what a broken check said.
+    `printed` and `corrected` are the evidence of the trial where each holds least. `measured` counts
+    the trials on which the statement that decides the verdict claims something; the others say
+    nothing of it. `proven` says that the failure of the printed statement on the counterexample was
+    confirmed without rounding. `trouble` says why a verdict is INCONCLUSIVE, and of which trial.
     """
 
     claim: Claim
@@ -49,6 +52,7 @@ class Finding:
     counterexample: Case | None = None
     proven: bool = False
     trouble: str = ""
+    measured: int = 0
     seconds: float = 0.0
 
     @property
@@ -70,19 +74,33 @@ class Verification:
         """The findings that differ from what is registered."""
         return tuple(finding for finding in self.findings if not finding.expected)
 
+    @property
+    def claims(self) -> tuple[Finding, ...]:
+        """The findings on what papers say: all but the remarks."""
+        return tuple(finding for finding in self.findings if not finding.claim.is_remark)
+
+    @property
+    def remarks(self) -> tuple[Finding, ...]:
+        """The findings on klopt's own remarks, which are counted apart."""
+        return tuple(finding for finding in self.findings if finding.claim.is_remark)
+
     def __getitem__(self, name: str) -> Finding:
         for finding in self.findings:
-            if finding.claim.name == name:
+            if finding.claim.answers_to(name):
                 return finding
         raise KeyError(name)
 
     def __repr__(self) -> str:
-        counts = {outcome: sum(f.outcome is outcome for f in self.findings) for outcome in Outcome}
-        said = ", ".join(f"{count} {outcome.value}" for outcome, count in counts.items() if count)
-        return (
-            f"Verification of {len(self.findings)} claims: {said}; "
-            f"{len(self.unexpected)} unexpected"
-        )
+        parts = [_counted("claim", self.claims)] if self.claims else []
+        parts += [_counted("remark", self.remarks)] if self.remarks else []
+        return f"Verification of {'; '.join(parts)}; {len(self.unexpected)} unexpected"
+
+
+def _counted(word: str, findings: Sequence[Finding]) -> str:
+    """How many there are, and how many of each outcome."""
+    counts = {outcome: sum(f.outcome is outcome for f in findings) for outcome in Outcome}
+    said = ", ".join(f"{count} {outcome.value}" for outcome, count in counts.items() if count)
+    return f"{len(findings)} {word}{'s' * (len(findings) != 1)}: {said}"
 
 
 def verify(
@@ -97,8 +115,8 @@ def verify(
     Each claim is tried on `trials` instances drawn by `seed`, in `jobs` processes. The result is
     indexed by name; what differs from what is registered for a claim is in `.unexpected`.
 
-    >>> verify("004-3", trials=5)
-    Verification of 1 claims: 1 HOLDS AS CORRECTED; 0 unexpected
+    >>> verify("mao2010-eq5", trials=5)
+    Verification of 1 claim: 1 HOLDS AS CORRECTED; 0 unexpected
     """
     for name, value, low in (("trials", trials, 1), ("seed", seed, 0), ("jobs", jobs, 1)):
         whole_number(name, value, low)
@@ -118,41 +136,94 @@ def verify(
 
 
 def verify_claims(
-    claims: Sequence[Claim], *, trials: int = 50, seed: int = 0, jobs: int = 1
+    claims: Sequence[Claim],
+    *,
+    trials: int = 50,
+    seed: int = 0,
+    jobs: int = 1,
+    tell: Callable[[Finding], None] | None = None,
 ) -> Verification:
-    """Return the findings of the claims, by `jobs` processes."""
+    """Return the findings of the claims, by `jobs` processes; `tell` is called with each in turn."""
     if trials < 1 or seed < 0:
         raise InvalidSettings(
             f"trials is {trials} and seed {seed}; expected at least 1 and at least 0"
         )
-    if jobs == 1:
-        findings = [examine(claim, trials, seed) for claim in claims]
-    else:
-        from joblib import Parallel, delayed
-
-        findings = Parallel(n_jobs=jobs)(delayed(examine)(claim, trials, seed) for claim in claims)
+    findings = []
+    for finding in _findings(claims, trials, seed, jobs):
+        findings.append(finding)
+        if tell is not None:
+            tell(finding)
     return Verification(tuple(findings), trials, seed)
 
 
+def _findings(claims: Sequence[Claim], trials: int, seed: int, jobs: int) -> Iterator[Finding]:
+    """The findings in the order of the claims, each as soon as it is there."""
+    if jobs == 1:
+        yield from (examine(claim, trials, seed) for claim in claims)
+        return
+    from joblib import Parallel, delayed
+
+    run = Parallel(n_jobs=jobs, return_as="generator")
+    yield from run(delayed(examine)(claim, trials, seed) for claim in claims)
+
+
 def examine(claim: Claim, trials: int, seed: int) -> Finding:
-    """Return what so many trials say of one claim."""
+    """Return what so many trials say of one claim; a check that breaks is INCONCLUSIVE."""
     if claim.printed is None:
         return Finding(claim, Outcome.UNCHECKED, 0)
     began = perf_counter()
     try:
         found = _examined(claim, min(trials, claim.most or trials), seed)
-    except (KloptError, ArithmeticError, ValueError, np.linalg.LinAlgError) as error:
-        found = Finding(claim, Outcome.INCONCLUSIVE, 0, trouble=f"{type(error).__name__}: {error}")
-    return Finding(**(vars(found) | {"seconds": perf_counter() - began}))
+    except BrokenCheckError as broken:
+        found = Finding(claim, Outcome.INCONCLUSIVE, broken.trial, trouble=str(broken))
+    return replace(found, seconds=perf_counter() - began)
 
 
 def replay(claim: Claim, case: Case) -> Finding:
     """Return what one given case says of a claim."""
     if claim.printed is None:
         raise InvalidSettings(f"{claim.name} has no check: {claim.reason}")
-    if claim.meets is not None and not claim.meets(case):
-        return Finding(claim, Outcome.UNMET, 1)
-    return _judged(claim, [case])
+    try:
+        if claim.meets is not None and not _run(claim.meets, case, 1):
+            return Finding(claim, Outcome.UNMET, 1)
+        return _judged(claim, [case])
+    except BrokenCheckError as broken:
+        return Finding(claim, Outcome.INCONCLUSIVE, broken.trial, trouble=str(broken))
+
+
+class BrokenCheckError(Exception):
+    """What a draw, a premise or a check of one claim raised, and in which trial."""
+
+    def __init__(self, trial: int, error: Exception) -> None:
+        frames = extract_tb(error.__traceback__)
+        where = f" ({frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno})" if frames else ""
+        super().__init__(f"trial {trial}: {type(error).__name__}: {error}{where}")
+        self.trial = trial
+
+
+def _run(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function of a claim returns for all but the last argument, the number of the trial."""
+    *given, trial = arguments
+    try:
+        return function(*given)
+    except Exception as error:
+        # A check may be a user's: whatever it raises is said, and costs no other claim.
+        raise BrokenCheckError(trial, error) from error
+
+
+def _measure(check: Check, case: Case, trial: int) -> Evidence:
+    found = _run(check, case, trial)
+    if isinstance(found, Evidence):
+        return found
+    wrong = TypeError(
+        f"the check returned {found!r}, {_article(type(found).__name__)}; expected evidence, such "
+        "as at_most(left, right), equal(left, right) or overlap(one, other)"
+    )
+    raise BrokenCheckError(trial, wrong)
+
+
+def _article(name: str) -> str:
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
 
 def _examined(claim: Claim, trials: int, seed: int) -> Finding:
@@ -164,21 +235,29 @@ def _examined(claim: Claim, trials: int, seed: int) -> Finding:
 
 def _judged(claim: Claim, cases: Sequence[Case], shrink: partial[Case] | None = None) -> Finding:
     assert claim.printed is not None
-    printed = [claim.printed(case) for case in cases]
-    corrected = [claim.corrected(case) for case in cases] if claim.corrected is not None else None
+    printed = [_measure(claim.printed, case, n) for n, case in enumerate(cases, 1)]
+    corrected = None
+    if claim.corrected is not None:
+        corrected = [_measure(claim.corrected, case, n) for n, case in enumerate(cases, 1)]
     failing = next(
         (case for case, evidence in zip(cases, printed, strict=True) if evidence.fails), None
     )
     if failing is not None and shrink is not None:
         failing = shrink(failing)
+
+    outcome = _outcome(printed, corrected)
+    # A statement that fails is decided by its correction, if it has one.
+    deciding = printed if corrected is None or failing is None else corrected
     return Finding(
         claim=claim,
-        outcome=_outcome(printed, corrected),
+        outcome=outcome,
         trials=len(cases),
         printed=_weakest(printed),
         corrected=None if corrected is None else _weakest(corrected),
         counterexample=failing,
         proven=failing is not None and proven(claim, failing),
+        trouble=_undecided(deciding) if outcome is Outcome.INCONCLUSIVE else "",
+        measured=sum(evidence.measured for evidence in deciding),
     )
 
 
@@ -186,18 +265,41 @@ def _outcome(printed: Sequence[Evidence], corrected: Sequence[Evidence] | None) 
     if any(evidence.fails for evidence in printed):
         if corrected is None or any(evidence.fails for evidence in corrected):
             return Outcome.REFUTED
-        if all(evidence.holds for evidence in corrected):
-            return Outcome.CORRECTED
-        return Outcome.INCONCLUSIVE
-    if all(evidence.holds for evidence in printed):
-        return Outcome.HOLDS
-    return Outcome.INCONCLUSIVE
+        return Outcome.CORRECTED if _all_hold(corrected) else Outcome.INCONCLUSIVE
+    return Outcome.HOLDS if _all_hold(printed) else Outcome.INCONCLUSIVE
 
 
-def _weakest(found: Sequence[Evidence]) -> Evidence:
-    return max(
-        found, key=lambda evidence: (np.nan_to_num(evidence.best, nan=np.inf), evidence.worst)
-    )
+def _all_hold(found: Sequence[Evidence]) -> bool:
+    """Whether it holds on every trial that measured something, and there is one."""
+    measured = [evidence for evidence in found if evidence.measured]
+    return bool(measured) and all(evidence.holds for evidence in measured)
+
+
+def _undecided(found: Sequence[Evidence]) -> str:
+    """The first trial that decides nothing, and why."""
+    for trial, evidence in enumerate(found, 1):
+        if evidence.undefined:
+            return f"trial {trial}: measured / allowed is not a number (NaN)"
+        if evidence.measured and not evidence.holds:
+            ends = f"{evidence.best:.17g} to {evidence.worst:.17g}"
+            return (
+                f"trial {trial}: measured / allowed lies in {ends}, on both sides of 1; narrower "
+                "intervals of the optima decide it, or a larger `tol` of the comparison"
+            )
+    reasons = "; ".join(dict.fromkeys(e.detail for e in found if e.detail))
+    return f"none of {len(found)} trials measured anything{f': {reasons}' if reasons else ''}"
+
+
+def _weakest(found: Sequence[Evidence]) -> Evidence | None:
+    """The evidence that holds least: what fails, then what is undecided, then what holds."""
+
+    def weakness(evidence: Evidence) -> tuple[int, float, float]:
+        if evidence.undefined:
+            return 2, 0.0, 0.0
+        rank = 3 if evidence.fails else 1 - evidence.holds
+        return rank, evidence.best, evidence.worst
+
+    return max((e for e in found if e.measured), key=weakness, default=None)
 
 
 def _cases(claim: Claim, trials: int, seed: int) -> Iterator[Case]:
@@ -209,8 +311,8 @@ def _cases(claim: Claim, trials: int, seed: int) -> Iterator[Case]:
     made = 0
     for number in range(MAX_DRAWS_PER_TRIAL * trials):
         rng = np.random.default_rng([seed, crc32(claim.name.encode()), number])
-        case = claim.draw(rng, claim.sizes[number % len(claim.sizes)])
-        if claim.meets is None or claim.meets(case):
+        case = _run(claim.draw, rng, claim.sizes[number % len(claim.sizes)], made + 1)
+        if claim.meets is None or _run(claim.meets, case, made + 1):
             yield case
             made += 1
         if made == trials:
@@ -241,7 +343,8 @@ def _fails(claim: Claim, case: Case) -> bool:
     assert claim.printed is not None
     try:
         return (claim.meets is None or claim.meets(case)) and claim.printed(case).fails
-    except (InvalidProblem, ArithmeticError, ValueError, np.linalg.LinAlgError):
+    except Exception:
+        # A case that is rounded or smaller may be outside what the check can take.
         return False
 
 

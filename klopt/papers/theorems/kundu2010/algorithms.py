@@ -10,9 +10,10 @@ best value so far.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
-from math import log, sqrt
+from math import inf, log, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.engine.pipeline import solve
 from klopt.papers.theorems.claim import Case
-from klopt.papers.theorems.evidence import Evidence, Interval, at_most, reached
+from klopt.papers.theorems.evidence import Evidence, Interval, at_most, every, reached
 from klopt.papers.theorems.kundu2010.entropy import exponential
 from klopt.papers.theorems.kundu2010.quantities import (
     MIN_GAMMA,
@@ -151,7 +152,9 @@ def _best_value(records: Sequence[IterateRecord]) -> Interval:
 
 
 def apart(value: Interval, optimum: Interval) -> Interval:
-    """Return how far the value is from the optimum."""
+    """Return how far a value is above the optimum; infinite if it is below, which none can be."""
+    if value.upper < optimum.lower - 1e-6 * (1 + abs(optimum.lower)):
+        return Interval(inf, inf)
     return Interval(max(value.lower - optimum.upper, 0.0), max(value.upper - optimum.lower, 0.0))
 
 
@@ -178,7 +181,14 @@ def eskl_run(case: Case, *, printed: bool) -> Evidence:
 
     records = list(islice(run, total))
     optimum = kernel_optimum(case)[0]
-    return measured(records, optimum, lambda t: tau * L * sqrt(2 * log(n) / t), total, label)
+    rate = measured(records, optimum, lambda t: tau * L * sqrt(2 * log(n) / t), total, label)
+    return _with_premise(rate, records, L)
+
+
+def _with_premise(rate: Evidence, records: Sequence[IterateRecord], L: float) -> Evidence:
+    """The evidence for a rate and for its premise, that L bounds the gradients along the run."""
+    bounded = at_most(max(record.gradient_norm for record in records), L, tol=1e-9)
+    return replace(every([rate, bounded]), curve=rate.curve)
 
 
 def _single(case: Case, K: FloatArray) -> Gradients:
@@ -198,16 +208,18 @@ def fixed_horizon(case: Case) -> Evidence:
     start = middle(case, 1)
 
     # More than two points need a solver in each step.
-    longest = 150 if n == 2 else 25
+    longest = min(150 if n == 2 else 25, int(case["steps"]))
     steps = [t for t in (4, 10, 25, 60, 150) if t <= longest]
     gaps: list[float | Interval] = []
+    records: list[IterateRecord] = []
     for total in steps:
         size = 2 / L * sqrt(log(n) / total)
         run = mirror_descent(oracle, start, tau, fixed(size))
-        records = list(islice(run, total))
-        gaps.append(apart(_best_value(records), optimum))
+        own = list(islice(run, total))
+        gaps.append(apart(_best_value(own), optimum))
+        records += own
     bounds = [tau * L * sqrt(log(n) / t) for t in steps]
-    return reached(steps, gaps, bounds, -0.5, "fixed horizon")
+    return _with_premise(reached(steps, gaps, bounds, -0.5, "fixed horizon"), records, L)
 
 
 def averaged(case: Case) -> Evidence:
@@ -229,9 +241,10 @@ def averaged(case: Case) -> Evidence:
         records.append(IterateRecord(found.value, float(np.linalg.norm(gradients))))
         gathered = gathered + gradients
     optimum = kernel_optimum(case)[0]
-    return measured(
+    rate = measured(
         records, optimum, lambda t: 2 * tau * L * sqrt(log(n) / t), total, "dual averaging"
     )
+    return _with_premise(rate, records, L)
 
 
 def fixed(size: float) -> Callable[[int], float]:

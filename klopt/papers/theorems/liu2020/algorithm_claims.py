@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from klopt.papers.theorems.claim import Case, Outcome, theorem
+from klopt.papers.theorems.claim import Basis, Case, Outcome, theorem
 from klopt.papers.theorems.evidence import Evidence, at_most, equal, every
 from klopt.papers.theorems.liu2020 import algorithms, exact, quantities
 from klopt.papers.theorems.liu2020.quantities import random_matrices, random_problem
@@ -36,7 +36,11 @@ def factors(case: Case) -> tuple[Any, Any]:
 
 
 @theorem(
-    "003-B8", number="proof of Lemma 3", draw=random_matrices, whole=("K", "x", "z"), expected=Outcome.CORRECTED,
+    "liu2020-lemma3-factors", number="proof of Lemma 3", draw=random_matrices, whole=("K", "x", "z"),
+    expected=Outcome.CORRECTED,
+    formerly="003-B8",
+    quote=r"$$\frac{1}{4\eta} \left\| \text{diag}(\alpha_1^\top Y + \alpha_2^\top Y) K "
+          r"\text{diag}(\alpha_1^\top Y - \alpha_2^\top Y) \right\|_F$$",
     says="A difference of squares factorises: D_x K D_x - D_z K D_z = D_{x+z} K D_{x-z}.",
     latex=r"D_xKD_x-D_zKD_z=D_{x+z}KD_{x-z}",
     correction="It is the symmetric part of the right hand side. The bound of the lemma survives.",
@@ -49,7 +53,11 @@ def squares_factorise(case: Case) -> Evidence:
 
 
 @theorem(
-    "003-B8b", number="Lemma 3", draw=random_problem,
+    "liu2020-lemma3", number="Lemma 3", draw=random_problem,
+    formerly="003-B8b",
+    quote=r"$$\|\mathbf{F}(\alpha_1) - \mathbf{F}(\alpha_2)\|_{\text{F}} \leq "
+          r"\frac{\|\mathbf{K}\|_{\text{F}}(\|\alpha_1\|_2 + \|\alpha_2\|_2)}{4\eta} "
+          r"\|\alpha_1 - \alpha_2\|_2$$",
     says="F changes with alpha by at most |K|_F (|alpha_1| + |alpha_2|) / (4 eta) |alpha_1 - alpha_2|; even with kappa "
          "for |K|_F.",
     latex=r"\|F(\alpha_1)-F(\alpha_2)\|_F\le\tfrac{\|K\|_F(\|\alpha_1\|+\|\alpha_2\|)}{4\eta}\|\alpha_1-\alpha_2\|",
@@ -71,7 +79,10 @@ def weights_are_lipschitz(case: Case) -> Evidence:
 
 
 @theorem(
-    "003-B6c", number="proof of Theorem 4", draw=random_matrices,
+    "liu2020-hadamard", number="proof of Theorem 4", draw=random_matrices,
+    formerly="003-B6c",
+    quote=r"the third inequality holds by $\|A \odot B\|_2 \leq \|A\|_2 \max_{ij} |B_{ij}|$ "
+          "when B is PSD",
     says="The spectral norm of A o B is at most that of A times the largest entry of B.",
     latex=r"\|A\circ B\|_2\le\|A\|_2\max_{ij}|B_{ij}|", premise="B is psd: A = B = [[1, 1], [1, -1]] breaks it",
 )  # fmt: skip
@@ -96,7 +107,9 @@ def lipschitz(case: Case, L: float) -> Evidence:
 
 
 @theorem(
-    "003-B9", number="Theorem 4, (27)", draw=random_problem,
+    "liu2020-theorem4", number="Theorem 4, (27)", draw=random_problem,
+    formerly="003-B9",
+    quote=r"the Lipschitz constant is $L = \kappa(n + 3nC^2\|\mathbf{K}\|_{\text{F}}/4\eta)$",
     says="The gradient of h is Lipschitz with L = kappa (n + 3 n C^2 |K|_F / (4 eta)).",
     latex=r"L=\kappa\bigl(n+\tfrac{3nC^2\|K\|_F}{4\eta}\bigr)",
 )  # fmt: skip
@@ -105,7 +118,9 @@ def gradient_is_lipschitz(case: Case) -> Evidence:
 
 
 @theorem(
-    "003-B9b", number="beyond Theorem 4", draw=random_problem,
+    "liu2020-sharp-constant", number="beyond Theorem 4", draw=random_problem,
+    formerly="003-B9b",
+    quote="gradient-Lipschitz continuous with the Lipschitz constant L in Theorem 4", basis=Basis.REMARK,
     says="A constant that is nearly attained: lambda_max(K) + C^2 lambda_max(K o K) / (4 eta) + C^2 max_i sum_j K_ij^2 "
          "/ (2 eta).",
     latex=r"L=\lambda_{\max}(K)+\tfrac{C^2}{4\eta}\lambda_{\max}(K\circ K)+\tfrac{C^2}{2\eta}\max_i\sum_jK_{ij}^2",
@@ -122,10 +137,13 @@ def constant17(case: Case) -> float:
 
 
 @theorem(
-    "003-B10", number="(17)", draw=random_problem, expected=Outcome.CORRECTED,
+    "liu2020-eq17", number="(17)", draw=random_problem, expected=Outcome.CORRECTED,
+    formerly="003-B10",
+    quote=r"with the Lipschitz constant $L = n - \frac{\tau}{2} + \frac{nC^2}{4\eta} "
+          r"\lambda_{\max}(\mathbf{K})$ derived from Lemma 1",
     says="The bound of Lemma 1, n - tau/2 + n C^2 lambda_max(K) / (4 eta), is a Lipschitz constant of the gradient.",
     latex=r"L=n-\tfrac\tau2+\tfrac{nC^2}{4\eta}\lambda_{\max}(K)",
-    correction="It bounds F, not the gradient, and does not grow with kappa. The constant of 003-B9b serves.",
+    correction="It bounds F, not the gradient, and does not grow with kappa. That of liu2020-sharp-constant serves.",
     corrected=lambda case: lipschitz(case, quantities.sharp(case)),
     example={**PLAIN, "K": 8 * np.eye(2), "alpha": np.ones(2), "other": np.full(2, 0.5)},
     exact=exact.exact_constant17,
@@ -135,7 +153,12 @@ def bound_of_the_weights_is_a_constant(case: Case) -> Evidence:
 
 
 @theorem(
-    "003-B11", number="(16), Algorithm 1 line 7", draw=random_run, most=6, sizes=(3, 5, 8), expected=Outcome.CORRECTED,
+    "liu2020-algorithm1", number="(16), Algorithm 1 line 7", draw=random_run, most=6, sizes=(3, 5, 8),
+    expected=Outcome.CORRECTED,
+    formerly="003-B11",
+    quote=r"of which the optimal solution is $\beta^{(t)} = "
+          r"\mathcal{P}_{\mathcal{A}}\left(\alpha_0 - \frac{1}{2L}\sum_{i=0}^t(i+1)\nabla "
+          r"h(\alpha^{(i)})\right)$ as outlined in Line 7 in Algorithm 1",
     says="beta = P(alpha_0 - (1/2L) sum (i+1) grad h) accelerates: theta has a gap of at most 8 L |alpha*|^2 / "
          "((t+1)(t+2)).",
     latex=r"\beta^{(t)}=\mathcal P_{\mathcal A}\Bigl(\alpha_0-\tfrac1{2L}\sum_{i=0}^t(i+1)\nabla h(\alpha^{(i)})\Bigr)",
@@ -162,7 +185,10 @@ def beta_reaches(case: Case) -> Evidence:
 
 
 @theorem(
-    "003-B12", number="after (17)", draw=random_run, most=3, sizes=(3, 5, 8), expected=Outcome.CORRECTED,
+    "liu2020-nesterov-beta", number="after (17)", draw=random_run, most=3, sizes=(3, 5, 8), expected=Outcome.CORRECTED,
+    formerly="003-B12",
+    quote=r"$$h(\alpha^*) - h(\beta^{(t)}) \leq \frac{8L\|\alpha_0 - "
+          r"\alpha^*\|^2}{(t+1)(t+2)}$$",
     says="h* - h(beta_t) <= 8 L |alpha_0 - alpha*|^2 / ((t+1)(t+2)).",
     latex=r"h(\alpha^*)-h(\beta^{(t)})\le\frac{8L\|\alpha_0-\alpha^*\|^2}{(t+1)(t+2)}",
     premise="line 7 with a plus sign",
@@ -177,7 +203,8 @@ def beta_has_the_rate(case: Case) -> Evidence:
 
 
 @theorem(
-    "003-B13", number="after (17)", draw=random_run, most=6, sizes=(3, 5, 8),
+    "liu2020-monotone", number="after (17)", draw=random_run, most=6, sizes=(3, 5, 8),
+    formerly="003-B13", quote="such algorithm can be modified to obtain a monotone sequence",
     says="With the best of three points for theta the values rise, and the rate stays.",
     latex=r"h(\theta^{(t)})\ge h(\theta^{(t-1)})", premise="line 7 with a plus sign",
 )  # fmt: skip
@@ -190,17 +217,23 @@ def monotone_variant(case: Case) -> Evidence:
 
 
 @theorem(
-    "003-B14", number="end of section 3.2", draw=random_run, most=6, sizes=(3, 5, 8),
+    "liu2020-projected-gradient", number="end of section 3.2", draw=random_run, most=6, sizes=(3, 5, 8),
+    formerly="003-B14",
+    quote="the standard projected gradient method with the complexity "
+          r"$\mathcal{O}(L/\epsilon)$",
     says="Projected gradient needs O(L / epsilon) steps: its gap is at most L |alpha*|^2 / (2t).",
     latex=r"h(\alpha^*)-h(\alpha^{(t)})\le\frac{L\|\alpha_0-\alpha^*\|^2}{2t}",
-    premise="L is a Lipschitz constant, as in 003-B9b; that of (17) is none",
+    premise="L is a Lipschitz constant, as in liu2020-sharp-constant; that of (17) is none",
 )  # fmt: skip
 def projected_gradient_rate(case: Case) -> Evidence:
     return algorithms.projected(case)
 
 
 @theorem(
-    "003-B14b", number="end of section 3.2", draw=random_run, most=6, sizes=(3, 5, 8),
+    "liu2020-nesterov-rate", number="end of section 3.2", draw=random_run, most=6, sizes=(3, 5, 8),
+    formerly="003-B14b",
+    quote=r"The Nesterov's smooth optimization method takes $\mathcal{O}(\sqrt{L/\epsilon})$ "
+          "to find an ϵ -optimal solution",
     says="Nesterov's method needs O(sqrt(L / epsilon)) steps.",
     latex=r"h(\alpha^*)-h(\theta^{(t)})\le\frac{2L\|\alpha_0-\alpha^*\|^2}{(t+1)(t+2)}",
     premise="line 7 with a plus sign",
@@ -210,7 +243,10 @@ def nesterov_rate(case: Case) -> Evidence:
 
 
 @theorem(
-    "003-B14c", number="start of section 3", draw=random_run, most=4, sizes=(3, 5),
+    "liu2020-extragradient", number="start of section 3", draw=random_run, most=4, sizes=(3, 5),
+    formerly="003-B14c",
+    quote="Extra-gradient based methods can be directly applied to solve the max-min problem "
+          r"(4), and have been shown to exhibit an $\mathcal{O}(1/t)$ convergence rate",
     says="Extra-gradient methods solve the saddle problem (4) at a rate of O(1/t).",
     latex=r"h(\alpha^*)-h(\bar\alpha^{(t)})\le\frac{\|z_0-u\|^2}{2\sum_{i\le t}\gamma_i}",
 )  # fmt: skip
@@ -219,7 +255,9 @@ def extragradient_rate(case: Case) -> Evidence:
 
 
 @theorem(
-    "003-B15", number="after (16)", expected=Outcome.CORRECTED,
+    "liu2020-projection", number="after (16)", expected=Outcome.CORRECTED,
+    formerly="003-B15",
+    quote="it typically suffices in practice to use the alternating projection algorithm",
     draw=lambda rng, n: {**random_problem(rng, n), "v": 3 * rng.normal(size=n)}, whole=("v", "C"),
     says="Alternating projections on box and plane compute the projection on A.",
     latex=r"\mathcal P_{\mathcal A}=\lim\,(\mathcal P_{\text{plane}}\mathcal P_{\text{box}})^k",
@@ -232,7 +270,9 @@ def alternating_projections_project(case: Case) -> Evidence:
 
 
 @theorem(
-    "003-B16", number="Algorithm 1 line 10", draw=random_problem, expected=Outcome.REFUTED,
+    "liu2020-stopping", number="Algorithm 1 line 10", draw=random_problem, expected=Outcome.REFUTED,
+    formerly="003-B16",
+    quote=r"**Until** $t \geq t_{\max}$ or $\|\alpha^{(t)} - \alpha^{(t-1)}\|_2 \leq \epsilon$", basis=Basis.IMPLIED,
     says="A step shorter than 1e-4 means that the optimum is near: at least 9/10 of it is reached.",
     latex=r"\|\alpha^{(t)}-\alpha^{(t-1)}\|_2\le10^{-4}\ \Rightarrow\ h(\alpha^{(t)})\ge\tfrac9{10}h(\alpha^*)",
     correction="Steps are as short as 1/L: with L of Theorem 4 the first may stop the run. The duality gap decides.",

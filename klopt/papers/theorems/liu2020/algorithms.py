@@ -130,12 +130,16 @@ def against(
 
 def gaps(case: Case, optimum: Interval, points: list[FloatArray]) -> list[float | Interval]:
     """Return how far the points are from the optimum, as intervals."""
-    rounding = 1e-13 * (1 + abs(optimum.upper) + case["eta"] * len(case["y"]))
-    found = [value(case, point) for point in points]
-    return [
-        Interval(max(optimum.lower - h - rounding, 0.0), max(optimum.upper - h, 0.0) + rounding)
-        for h in found
-    ]
+    size = 1 + abs(optimum.upper) + case["eta"] * len(case["y"])
+    return [gap(optimum, value(case, point), size) for point in points]
+
+
+def gap(optimum: Interval, h: float, size: float) -> Interval:
+    """Return how far a value is below the optimum; infinite if it is above, which none can be."""
+    if h > optimum.upper + 1e-9 * size:
+        return Interval(np.inf, np.inf)
+    rounding = 1e-13 * size
+    return Interval(max(optimum.lower - h - rounding, 0.0), max(optimum.upper - h, 0.0) + rounding)
 
 
 def projected(case: Case) -> Evidence:

@@ -20,7 +20,7 @@ from klopt.model.problem import Point
 from klopt.model.sets import BoxPlane
 from klopt.papers.theorems.claim import Case
 from klopt.papers.theorems.evidence import Evidence, Interval, at_most, equal, every
-from klopt.problems import AdaptiveKernel, SoftMargin
+from klopt.problems import QCQP, AdaptiveKernel, SoftMargin
 
 __all__ = [
     "AdaptiveOptimum",
@@ -31,6 +31,7 @@ __all__ = [
     "gamma",
     "gradient",
     "lagrangian",
+    "primal_svm",
     "problem",
     "random_matrices",
     "random_problem",
@@ -198,6 +199,26 @@ def svm(case: Case, K: FloatArray) -> tuple[Interval, float]:
     assert result.point is not None
     a = case["y"] * result.point.alpha
     return Interval(result.lower, result.upper), float(a @ K @ a)
+
+
+def primal_svm(case: Case) -> Interval:
+    """Return the optimum of the support vector machine (1), in features of which K is the Gram matrix.
+
+    The variables are w, b and the slacks.
+    """
+    n = len(case["y"])
+    values, vectors = np.linalg.eigh(case["K"])
+    features = vectors * np.sqrt(np.maximum(values, 0.0))
+    margins = case["y"][:, None] * np.hstack([features, np.ones((n, 1))])
+    program = QCQP(
+        np.diag(np.repeat([1.0, 0.0], [n, n + 1])),
+        np.concatenate([np.zeros(n + 1), np.full(n, case["C"])]),
+        A_ub=-np.hstack([margins, np.eye(n)]),
+        b_ub=-np.ones(n),
+        bounds=[(None, None)] * (n + 1) + [(0.0, None)] * n,
+    )
+    result = solve(program, tol=1e-8)
+    return Interval(result.lower, result.upper)
 
 
 def best_weights(case: Case) -> Evidence:

@@ -17,20 +17,22 @@ from klopt.errors import InvalidSettings
 from klopt.model.sets import BoxPlane
 from klopt.papers.theorems.cases import ball
 from klopt.papers.theorems.claim import Case
-from klopt.papers.theorems.evidence import Evidence, Interval, equal, reached
-from klopt.papers.theorems.liu2020.algorithms import accelerated
+from klopt.papers.theorems.evidence import Evidence, Interval, at_most, equal, every, reached
+from klopt.papers.theorems.liu2020.algorithms import accelerated, gap
 from klopt.papers.theorems.liu2020.quantities import exact_value, lagrangian, sharp, weights
 from klopt.problems import AdaptiveKernelRegression
 
 __all__ = [
     "algorithm2",
     "constant10",
+    "direct_optimum",
     "exact_constraint",
     "exact_gradient",
     "exact_step",
     "gradient",
     "halves",
     "optimum",
+    "optimum_is_attained",
     "same_gradient",
     "step_function",
     "value",
@@ -162,6 +164,40 @@ def optimum(case: Case) -> tuple[Interval, FloatArray]:
     return Interval(result.lower, result.upper), result.point.beta
 
 
+def direct_optimum(case: Case) -> float:
+    """Return the largest h(up, down) under 1'(up - down) = 0, by sequential quadratic programming.
+
+    It rests on the formulas of `value` and `gradient` alone.
+    """
+    from scipy.optimize import LinearConstraint, minimize
+
+    n = len(case["y"])
+    balance = np.repeat([1.0, -1.0], n)
+
+    def negative(x: FloatArray) -> tuple[float, FloatArray]:
+        return -value(case, x[:n], x[n:]), -gradient(case, x)
+
+    found = minimize(
+        negative,
+        np.zeros(2 * n),
+        jac=True,
+        bounds=[(0.0, float(case["C"]))] * (2 * n),
+        constraints=LinearConstraint(balance[None], 0.0, 0.0),
+        method="SLSQP",
+        tol=1e-14,
+    )
+    return -float(found.fun)
+
+
+def optimum_is_attained(case: Case) -> Evidence:
+    """Return whether klopt's interval for (22) is where a general method ends."""
+    best, _ = optimum(case)
+    found = direct_optimum(case)
+    # The terms of the penalty are of the size of eta before they cancel.
+    near = 1e-7 * (1 + abs(best.upper) + case["eta"])
+    return every([at_most(best.upper - found, near), at_most(found - best.lower, near)])
+
+
 def algorithm2(case: Case, sign: float) -> Evidence:
     """Return the evidence for the rate of Algorithm 1 of the corrected Algorithm 2."""
     n = len(case["y"])
@@ -172,9 +208,7 @@ def algorithm2(case: Case, sign: float) -> Evidence:
     L = constant10(case)
     run = accelerated(lambda x: gradient(case, x), within, L, total, sign)
     found = [value(case, x[:n], x[n:]) for x in run.theta]
-    slack = 1e-12 * (1 + abs(best.upper) + case["eta"] * n)
-    gaps: list[float | Interval] = [
-        Interval(max(best.lower - h - slack, 0), best.upper - h + slack) for h in found
-    ]
+    size = 1 + abs(best.upper) + case["eta"] * n
+    gaps: list[float | Interval] = [gap(best, h, size) for h in found]
     bounds = [8 * L * float(beta @ beta) / ((t + 1) * (t + 2)) for t in run.steps]
     return reached([t + 1 for t in run.steps], gaps, bounds, -2.0, "gap")

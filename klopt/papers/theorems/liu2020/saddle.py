@@ -22,6 +22,7 @@ from klopt.papers.theorems.liu2020.quantities import (
     random_psd,
     solved,
     svm,
+    value,
     weights,
 )
 
@@ -93,11 +94,13 @@ def saddle(case: Case) -> Evidence:
     y = case["y"]
     program = solve(problem(case), formulation="SDP primal", tol=1e-6)
     rng = np.random.default_rng(0)
+    size = 1 + abs(best.interval.upper)
+    # The value h at alpha*, by its formula, and the optimum of the primal, by another program.
+    own = value(case, best.alpha)
     parts = [
-        overlap(best.interval, best.interval, tol=1e-8),
+        overlap(best.interval, Interval(own - 1e-8 * size, own + 1e-8 * size), tol=1e-7),
         overlap(Interval(program.lower, program.upper), best.interval, tol=1e-4),
     ]
-    size = 1 + abs(best.interval.upper)
     for _ in range(RANDOM_POINTS):
         other = problem(case).machine.domain().project(y * case["C"] * rng.random(len(y)))
         F = best.F + 0.1 * random_psd(rng, len(y))
@@ -212,7 +215,7 @@ def top_and_bound(case: Case, alpha: Any) -> tuple[float, float]:
 
 
 def ranks(case: Case) -> Evidence:
-    """Return whether rank F* <= support vectors + 1, and whether it falls with tau."""
+    """Return whether rank F* <= support vectors + 1, and whether it falls with tau, to 0."""
     case = {**case, "tau": 0.0}
     best = solved(case)
     support = int(np.sum(best.alpha > 1e-7 * case["C"]))
@@ -222,10 +225,10 @@ def ranks(case: Case) -> Evidence:
                 weights({**case, "tau": tau}, case["y"] * best.alpha), tol=1e-9, hermitian=True
             )
         )
-        for tau in (0.0, 0.01, 0.1, 1.0)
+        for tau in (0.0, 0.01, 0.1, 1.0, 4 * float(np.linalg.eigvalsh(best.F)[-1]))
     ]
     falls = [at_most(after, before) for before, after in pairwise(counts)]
-    return every([at_most(counts[0], support + 1), *falls])
+    return every([at_most(counts[0], support + 1), *falls, at_most(counts[-1], 0)])
 
 
 def neighbours(case: Case) -> Evidence:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import pairwise
-from math import sqrt
 
 import numpy as np
 
 from klopt.papers.theorems.cases import ball
-from klopt.papers.theorems.claim import Case, Outcome, listed, theorem
-from klopt.papers.theorems.evidence import Evidence, at_most, equal, every, overlap
+from klopt.papers.theorems.claim import Basis, Case, Outcome, listed, theorem
+from klopt.papers.theorems.evidence import Evidence, at_most, equal, every, not_measured, overlap
 from klopt.papers.theorems.mao2010 import exact, quantities
 from klopt.papers.theorems.mao2010.graphs import (
     aligned,
@@ -47,7 +46,9 @@ TRIANGLE = {**EDGE, "S": np.ones((3, 3)) - np.eye(3), "y": np.array([1.0, -1.0, 
 
 
 @theorem(
-    "004-1", number="(1)-(3)", draw=random_kernel,
+    "mao2010-eq2", number="(1)-(3)", draw=random_kernel,
+    formerly="004-1",
+    quote="the minimization problem (1) can be derived into its dual form as follows",
     says="RLS has the dual (2), the solution alpha = (K + I/C)^-1 y and the value y'(K + I/C)^-1 y / 2.",
     latex=r"\min_w \tfrac12\|w\|^2+\tfrac C2\sum_i(y_i-w^\top\phi_i)^2=\tfrac12 y^\top(K+\tfrac1C I)^{-1}y",
 )  # fmt: skip
@@ -66,7 +67,8 @@ def rls_duality(case: Case) -> Evidence:
 
 
 @theorem(
-    "004-2", number="(4)", draw=random_kernel, expected=Outcome.REFUTED,
+    "mao2010-eq4", number="(4)", draw=random_kernel, expected=Outcome.REFUTED,
+    formerly="004-2", quote="then the MKL problem for RLS can be written as", basis=Basis.IMPLIED,
     says="Multiple kernel learning for RLS over mu >= 0 alone has a solution: from some weight on nothing is gained.",
     latex=r"\min_{\mu_d\ge0}\max_\alpha\ \alpha^\top y-\tfrac12\alpha^\top(\textstyle\sum_d\mu_dK^d+\tfrac1CI)\alpha",
     correction="The weights need a bound, sum_d mu_d tr K_d = c: ever larger weights give ever smaller values.",
@@ -84,7 +86,10 @@ def rls_weights_attain_their_minimum(case: Case) -> Evidence:
 
 
 @theorem(
-    "004-3", number="(5)", draw=embedded_graph, expected=Outcome.CORRECTED,
+    "mao2010-eq5", number="(5)", draw=embedded_graph, expected=Outcome.CORRECTED,
+    formerly="004-3",
+    quote="A manifold regularizer which captures the local dependency between the embedding "
+          "of $v_i$ and $v_j$ , can be written as",
     says="The manifold regulariser, summed over ordered pairs, is tr(KL).",
     latex=r"\sum_{i,j}S_{ij}\|\tfrac{v_i}{\sqrt{d_i}}-\tfrac{v_j}{\sqrt{d_j}}\|^2=\operatorname{tr}(KL)",
     correction="It is 2 tr(KL): every edge is counted twice. This rescales mu.",
@@ -96,7 +101,8 @@ def regulariser_is_the_trace(case: Case) -> Evidence:
 
 
 @theorem(
-    "004-4", number="SDP after (6)", draw=random_graph, most=10, sizes=(3, 5), expected=Outcome.CORRECTED,
+    "mao2010-sdp", number="SDP after (6)", draw=random_graph, most=10, sizes=(3, 5), expected=Outcome.CORRECTED,
+    formerly="004-4", quote="one can transform (6) into the following optimization problem",
     says="(6) is the SDP min tau + mu tr(KL) with the Schur complement of tau.",
     latex=r"\min\ \tau+\mu\operatorname{tr}(KL)\ \text{s.t.}\ "
           r"\begin{pmatrix}K_{ll}+\frac1CI&y_l\\y_l^\top&\tau\end{pmatrix}\succeq0",
@@ -110,7 +116,10 @@ def schur_complement_form(case: Case) -> Evidence:
 
 
 @theorem(
-    "004-5", number="Proposition 1", draw=random_graph, most=25,
+    "mao2010-prop1", number="Proposition 1", draw=random_graph, most=25,
+    formerly="004-5",
+    quote="is an upper bound of Problem (6), and which is the same as using 0 as the label "
+          "for unlabeled data in Problem (6).",
     says="Problem (7), with 0 as the label of unlabelled points, bounds problem (6) from above.",
     latex=r"\min_{K\succeq0}(7)\ \ge\ \min_{K\succeq0}(6)",
     premise="some point is unlabelled; else the two are the same", meets=lambda case: bool((case["y"] == 0).any()),
@@ -123,7 +132,8 @@ def padding_bounds_from_above(case: Case) -> Evidence:
 
 
 @theorem(
-    "004-6", number="(6), (7)", draw=random_graph, expected=Outcome.REFUTED,
+    "mao2010-eq7", number="(6), (7)", draw=random_graph, expected=Outcome.REFUTED,
+    formerly="004-6", quote="Problem (7) has the closed-form solution", basis=Basis.IMPLIED,
     says="(7) has a minimiser as it stands, without a ridge: along the null vector of L the value stops falling.",
     latex=r"\operatorname{arg}\min_{K\succeq0}\tfrac12y^\top(K+\tfrac1CI)^{-1}y+\mu\operatorname{tr}(KL)\neq\emptyset",
     correction="L is singular: along its null vector q the value keeps falling. A ridge or a free bias mends it.",
@@ -137,7 +147,10 @@ def unregularised_minimum_is_attained(case: Case) -> Evidence:
 
 
 @theorem(
-    "004-7", number="Proposition 2, (8)", draw=random_spectrum, expected=Outcome.CORRECTED,
+    "mao2010-prop2", number="Proposition 2, (8)", draw=random_spectrum, expected=Outcome.CORRECTED,
+    formerly="004-7",
+    quote=r"$$\lambda_i^* = \left[ \sqrt{\frac{A_{i,i}}{2\mu B_{i,i}} - \frac{1}{C}} "
+          r"\right]_+$$",
     says="The best spectrum is the positive part of sqrt(A / (2 mu B) - 1/C).",
     latex=r"\lambda_i^*=\Bigl[\sqrt{\tfrac{A_{ii}}{2\mu B_{ii}}-\tfrac1C}\Bigr]_+",
     correction="1/C stands outside the root.",
@@ -153,7 +166,10 @@ def spectral_closed_form(case: Case) -> Evidence:
 
 
 @theorem(
-    "004-8", number="section 4.1", draw=random_graph, most=25, expected=Outcome.REFUTED,
+    "mao2010-eq8-optimal", number="section 4.1", draw=random_graph, most=25, expected=Outcome.REFUTED,
+    formerly="004-8",
+    quote="The following proposition shows that Problem (7) could be solved in the closed "
+          "form solution via spectral kernel.",
     says="The closed form (8) solves problem (7).",
     latex=r"\min_{K\succeq0}(7)=\min_{\lambda\ge0}(7)|_{K=U\Sigma U^\top}",
     correction="It is the best kernel that commutes with L; over all kernels the optimum has rank one and is lower.",
@@ -164,7 +180,8 @@ def closed_form_solves_the_whole_problem(case: Case) -> Evidence:
 
 
 @theorem(
-    "004-9", number="(8)", draw=complete_graph, expected=Outcome.CORRECTED, example=TRIANGLE,
+    "mao2010-eq8-basis", number="(8)", draw=complete_graph, expected=Outcome.CORRECTED, example=TRIANGLE,
+    formerly="004-9", quote="where $U$ is a matrix of column eigenvectors of $L$", basis=Basis.IMPLIED,
     says="The kernel of (8) is well defined: it does not depend on the eigenvectors chosen.",
     latex=r"K=U\Sigma U^\top\ \text{for every eigenbasis}\ U\ \text{of}\ L",
     correction="Only if each repeated eigenvalue has one direction, the projection of y on its space.",
@@ -180,7 +197,9 @@ def kernel_is_independent_of_the_basis(case: Case) -> Evidence:
 
 
 @theorem(
-    "004-10", number="section 4.2", draw=random_spectrum, expected=Outcome.REFUTED,
+    "mao2010-order", number="section 4.2", draw=random_spectrum, expected=Outcome.REFUTED,
+    formerly="004-10",
+    quote="Apparently, solution (8) exactly satisfies the need of above graph theory.",
     says="(8) decreases with the eigenvalue, as graph theory asks for.",
     latex=r"\gamma_i\le\gamma_j\Rightarrow\lambda_i^*\ge\lambda_j^*",
     correction="It need not: the labels may see a rough eigenvector better than a smooth one.",
@@ -193,7 +212,10 @@ def spectrum_decreases(case: Case) -> Evidence:
 
 
 @theorem(
-    "004-11", number="section 4.2", draw=graph_with_spectrum,
+    "mao2010-kta", number="section 4.2", draw=graph_with_spectrum,
+    formerly="004-11",
+    quote=r"the last equality holds due to $K = U \Sigma U^T$ and $A = U_l^T \mathbf{y}_l "
+          r"\mathbf{y}_l^T U_l$ in Section 4.1",
     says="For targets +1 and -1 the alignment is tr(Sigma A) / sqrt(tr Sigma^2 n_l^2).",
     latex=r"\mathrm{KTA}(K,yy^\top)=\frac{\operatorname{tr}(\Sigma A)}{\sqrt{\operatorname{tr}(\Sigma^2)\,n_l^2}}",
     premise="two classes; with indicators of more, n_l must be sqrt(sum_c n_c^2)",
@@ -211,7 +233,10 @@ def alignment_in_the_eigenbasis(case: Case) -> Evidence:
 
 
 @theorem(
-    "004-12", number="proof of Proposition 3", draw=random_spectrum, expected=Outcome.REFUTED,
+    "mao2010-kta-positive", number="proof of Proposition 3", draw=random_spectrum, expected=Outcome.REFUTED,
+    formerly="004-12",
+    quote=r"It also cannot be zero because neither $K$ nor $\mathbf{y}$ is zero matrix or zero "
+          "vector in the semi-supervised setting.",
     says="The alignment cannot be zero since K is not: some sqrt(A / 2 mu B) exceeds 1/C.", latex=r"K\neq0",
     correction="K = 0 exactly where mu >= C^2 max(A / B) / 2.",
     example={"A": np.array([1.0]), "B": np.array([1.0]), "C": 1.0, "mu": 2.0},
@@ -222,12 +247,16 @@ def kernel_is_never_zero(case: Case) -> Evidence:
 
 
 @theorem(
-    "004-13", number="Proposition 3, (10)", draw=random_spectrum, expected=Outcome.CORRECTED,
+    "mao2010-prop3", number="Proposition 3, (10)", draw=random_spectrum, expected=Outcome.CORRECTED,
+    formerly="004-13",
+    quote="*By maximizing the KTA for $K$ in Proposition 2, Problem (9) has the closed form "
+          r"solution $\mu^*$",
     says="The alignment along the curve of Proposition 2 is largest at mu* of (10).",
     latex=r"\mu^*=\Bigl(\frac{\bar y\bar u-\bar z\bar x}{\bar z\bar u-\frac n{C^2}\bar x}\Bigr)^2",
     correction="Only where p = n X - Z U > 0 > q = Y U - Z X; elsewhere mu* is the minimum or not stationary.",
     corrected=lambda case: quantities.printed_mu_beats_the_grid(case)
-    if quantities.signs(case)[0] > 1e-9 and quantities.signs(case)[1] < -1e-9 else Evidence(0.0, 0.0),
+    if quantities.signs(case)[0] > 1e-9 and quantities.signs(case)[1] < -1e-9
+    else not_measured("p or q has another sign"),
     example={"A": np.array([1.0, 2.0]), "B": np.array([1e-3, 1.0]), "C": 1.0},
     exact=lambda case: quantities.exact_alignments(case, clip=False),
 )  # fmt: skip
@@ -236,7 +265,10 @@ def printed_mu_maximises(case: Case) -> Evidence:
 
 
 @theorem(
-    "004-14", number="Proposition 3 with Proposition 2", draw=random_spectrum, expected=Outcome.CORRECTED,
+    "mao2010-prop3-clipped", number="Proposition 3 with Proposition 2", draw=random_spectrum,
+    expected=Outcome.CORRECTED,
+    formerly="004-14",
+    quote="The following Proposition shows that Problem (9) could be solved analytically.", basis=Basis.IMPLIED,
     says="mu* of (10) maximises the alignment of the kernel, whose spectrum is the positive part (8).",
     latex=r"\mathrm{KTA}\bigl(K(\mu^*)\bigr)=\max_{\mu>0}\mathrm{KTA}\bigl(K(\mu)\bigr),\quad \lambda=[\,\cdot\,]_+",
     correction="The pieces between the breakpoints must be compared: each has one candidate in closed form.",
@@ -251,7 +283,10 @@ def printed_mu_maximises_the_clipped_alignment(case: Case) -> Evidence:
 
 
 @theorem(
-    "004-15", number="Proposition 4", draw=random_spectrum, expected=Outcome.REFUTED,
+    "mao2010-prop4-kernel", number="Proposition 4", draw=random_spectrum, expected=Outcome.REFUTED,
+    formerly="004-15",
+    quote=r"The new kernel can be written as $K = U\Sigma U^T = \frac{1}{C}U(\bar{\Sigma} - "
+          r"I)U^T = \frac{1}{C}(\bar{K} - I)$", basis=Basis.IMPLIED,
     says="K = (Kbar - I) / C is a kernel.", latex=r"\bar K-I\succeq0",
     correction="Its eigenvalues are negative wherever Kbar's are below 1; they must be clipped.",
     example={"A": np.array([4.0, 1.0]), "B": np.array([2.0, 50.0]), "C": 1.0, "mu": 1.0},
@@ -263,7 +298,9 @@ def shifted_kernel_is_positive(case: Case) -> Evidence:
 
 
 @theorem(
-    "004-16", number="Proposition 4", draw=random_graph, most=25,
+    "mao2010-prop4", number="Proposition 4", draw=random_graph, most=25,
+    formerly="004-16",
+    quote=r"the proposed model in (7) is independent of parameters $\mu$ and $C$",
     says="On unlabelled points the decision depends neither on mu nor on C.",
     latex=r"f(x_u)=(\bar K-I)_{ul}\bar K_{ll}^{-1}y_l", premise="an unlabelled point, and Kbar_ll well conditioned",
     meets=lambda case: bool((case["y"] == 0).any() and np.linalg.cond(quantities.labelled_block(case)) < 1e6),
@@ -278,7 +315,9 @@ def decision_is_parameter_free(case: Case) -> Evidence:
 
 
 @theorem(
-    "004-17", number="Proposition 4 with clipping", draw=random_graph, most=25,
+    "mao2010-prop4-clipped", number="Proposition 4 with clipping", draw=random_graph, most=25,
+    formerly="004-17",
+    quote=r"the proposed model in (7) is independent of parameters $\mu$ and $C$", basis=Basis.REMARK,
     says="With the positive part in (8) the decision still does not depend on C, if mu = (C / tau*)^2.",
     latex=r"\mu=(C/\tau^*)^2\ \Rightarrow\ f\ \text{independent of}\ C",
 )  # fmt: skip
@@ -287,7 +326,8 @@ def clipped_decision_is_independent_of_c(case: Case) -> Evidence:
 
 
 @theorem(
-    "004-18", number="section 4.4", draw=random_graph, most=10, expected=Outcome.REFUTED,
+    "mao2010-ridge", number="section 4.4", draw=random_graph, most=10, expected=Outcome.REFUTED,
+    formerly="004-18", quote=r"This also guarantees $\bar{K}_{l,l}$ is well-defined as well.",
     says="The ridge guarantees that Kbar_ll is well defined (invertible).",
     latex=r"\operatorname{rank}\bar K_{ll}=n_l",
     correction="It needs as many eigenvectors that the labels see as there are labels.",
@@ -302,13 +342,20 @@ def ridge_makes_kbar_invertible(case: Case) -> Evidence:
 
 
 ridge_choice = listed(
-    "004-19", number="section 4.4", says="A small ridge epsilon is added to the eigenvalues.",
+    "mao2010-ridge-value", number="section 4.4", says="A small ridge epsilon is added to the eigenvalues.",
+    formerly="004-19",
+    quote=r"In order to avoid this, we add a small ridge $\epsilon$ to $V$ in our "
+          "implementation.",
     reason="No value is given; which one predicts best is a question of data, answered in the experiments.",
 )  # fmt: skip
 
 
 @theorem(
-    "004-20", number="section 4.4", draw=graph_with_classes,
+    "mao2010-classes", number="section 4.4", draw=graph_with_classes,
+    formerly="004-20",
+    quote="both algorithms can be naturally extended into multi-class problem by replacing "
+          "$y_i$ with a vector $Y_i$ with only one 1 at the position indicating label $y_i$ "
+          "and 0 for the rest",
     says="For several classes y is replaced by indicators, A_ii = sum_c (u_i'Y_c)^2.",
     latex=r"\langle U\Sigma U^\top,YY^\top\rangle=\sum_i\lambda_i\sum_c(u_i^\top Y_c)^2",
 )  # fmt: skip
@@ -322,21 +369,7 @@ def classes_enter_as_indicators(case: Case) -> Evidence:
 
 
 complexity = listed(
-    "004-21", number="section 4.4", says="Both algorithms have the same complexity.",
+    "mao2010-complexity", number="section 4.4", says="Both algorithms have the same complexity.",
+    formerly="004-21", quote="The complexities of the both proposed algorithms are the same",
     reason="Asymptotic; the eigendecomposition, O(n^3), dominates in both. benchmarks/ordered.py has the timings.",
 )  # fmt: skip
-
-RANKS = "13254 23154 13245 13254 35124 32154 25134 32145 21354 12345 13245 13254 23145 13245 21345"
-
-
-@theorem(
-    "004-22", number="Table 2", draw=lambda rng, n: {"ranks": np.array([[*map(float, row)] for row in RANKS.split()])},
-    says="SKL_KTA is significantly better than SimpleMKL: the average ranks differ by more than the critical "
-         "difference.", most=1,
-    latex=r"|\bar r_{\mathrm{MKL}}-\bar r_{\mathrm{SKL}}|>q_{0.05}\sqrt{k(k+1)/6N}",
-)  # fmt: skip
-def average_ranks(case: Case) -> Evidence:
-    means = case["ranks"].mean(axis=0)
-    critical = 2.728 * sqrt(5 * 6 / (6 * len(case["ranks"])))  # Nemenyi's q for five methods
-    printed = [1.73, 2.80, 1.80, 4.20, 4.47]
-    return every([equal(means, printed, tol=2e-3), at_most(critical, float(means[3] - means[2]))])

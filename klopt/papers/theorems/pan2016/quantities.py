@@ -10,10 +10,19 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.engine.pipeline import solve
 from klopt.kernels.graphs import supervised_laplacian
+from klopt.kernels.side_information import side_graph
 from klopt.papers.theorems.cases import ball
 from klopt.papers.theorems.claim import Case
-from klopt.papers.theorems.evidence import Evidence, Interval, at_most, equal, every
-from klopt.problems import ScgLogDet, ScgOrdered
+from klopt.papers.theorems.evidence import (
+    Evidence,
+    Interval,
+    at_most,
+    equal,
+    every,
+    not_measured,
+    overlap,
+)
+from klopt.problems import LP, ScgLogDet, ScgOrdered
 
 
 def random_pairs(rng: np.random.Generator, n: int) -> Case:
@@ -110,7 +119,7 @@ def best_prefix_is_optimal(case: Case) -> Evidence:
     B = np.cumsum(b)
     # Where a prefix sum is positive the QCQP is right, and nothing is to be corrected.
     if B.max() > 0:
-        return Evidence(0.0, 0.0)
+        return not_measured("a prefix sum is positive")
 
     norms = [float(np.sqrt(F[: k + 1, : k + 1].sum())) for k in range(len(b))]
     best = max(float(B[k]) / norms[k] for k in range(len(b)))
@@ -124,14 +133,95 @@ def alignment_with_identity(t: float) -> float:
     return float((1 + t) / np.sqrt(2 * (1 + t * t)))
 
 
-def cone_is_equivalent(case: Case) -> Evidence:
-    """Return whether (24) on the unit ball reaches the best alignment.
+def random_cone(rng: np.random.Generator, n: int) -> Case:
+    """Return two psd kernels, whose cone is the set, labels, and t of the printed statement."""
+    A, B = rng.normal(size=(2, n, n))
+    y = rng.choice([-1.0, 1.0], n)
+    return {"t": float(rng.random() * 0.9), "K": A @ A.T, "L": B @ B.T, "y": y}
 
-    The kernels are the cone of the diag(1, u) with u <= t.
+
+def best_in_cone(case: Case) -> float:
+    """Return the optimum of (23): the best alignment of a K + b L, a, b >= 0, with yy'.
+
+    The alignment is free of scale and quasi-concave, so that a search along the segment from K to
+    L finds it.
     """
-    grid = np.linspace(0.0, case["t"], 101)
-    on_ball = [(1 + u) / np.sqrt(2) / np.linalg.norm([1.0, u]) for u in grid]
-    return equal(max(on_ball), alignment_with_identity(case["t"]))
+    from scipy.optimize import minimize_scalar
+
+    ideal = np.outer(case["y"], case["y"])
+
+    def loss(t: float) -> float:
+        return -alignment((1 - t) * case["K"] + t * case["L"], ideal)
+
+    found = minimize_scalar(loss, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-10})
+    return -min(float(found.fun), loss(0.0), loss(1.0))
+
+
+def best_on_ball(case: Case) -> float:
+    """Return the optimum of (24): the norm of the projection of yy' / |yy'| on the cone."""
+    from scipy.optimize import nnls
+
+    ideal = np.outer(case["y"], case["y"])
+    columns = np.stack([case["K"].ravel(), case["L"].ravel()], axis=1)
+    weights, _ = nnls(columns, ideal.ravel() / np.linalg.norm(ideal))
+    return float(np.linalg.norm(columns @ weights))
+
+
+def cone_is_equivalent(case: Case) -> Evidence:
+    """Return whether (24) on the unit ball reaches the best alignment (23), over a cone."""
+    return equal(best_in_cone(case), best_on_ball(case), tol=1e-8)
+
+
+HULL_KERNELS = 4
+"""How many kernels span the convex set on which Theorem 1 is tried."""
+
+
+def hull(case: Case) -> tuple[FloatArray, FloatArray]:
+    """Return <K_k, T'> and tr K_k of some psd kernels K_k of the points of a case."""
+    n = len(case["T"])
+    W, D, _ = graph(case)
+    normalised = W / np.sqrt(np.outer(D, D))
+    rng = np.random.default_rng(0)
+    factors = rng.normal(size=(HULL_KERNELS, n, 2))
+    kernels = factors @ factors.transpose(0, 2, 1)
+    return np.sum(kernels * normalised, axis=(1, 2)), np.trace(kernels, axis1=1, axis2=2)
+
+
+def linear_optimum(cost: FloatArray, row: FloatArray, most: float) -> Interval:
+    """Return klopt's interval for the least cost'w over the simplex with row'w <= most."""
+    program = LP(
+        c=cost,
+        A_ub=row[None],
+        b_ub=[most],
+        A_eq=np.ones((1, len(cost))),
+        b_eq=[1.0],
+        bounds=[(0, None)] * len(cost),
+    )
+    result = solve(program, tol=1e-9)
+    return Interval(result.lower, result.upper)
+
+
+def ivanov_has_the_solutions_of_tikhonov(case: Case) -> Evidence:
+    """Return whether K* of (15) solves (16) with tau = tr K*, whose solutions all have that trace.
+
+    The set is the convex hull of some kernels, so that (15) is solved by the best of them.
+    """
+    gains, traces = hull(case)
+    best = int(np.argmax(gains - traces))
+    tau = float(traces[best])
+    size = 1 + float(np.abs(gains).max()) + float(traces.max())
+    # (16), the trace at most tau; then the least trace among what gains as much as K*.
+    low, high = linear_optimum(-gains, traces, tau)
+    least = linear_optimum(traces, -gains, -float(gains[best]))
+    return every([
+        overlap(Interval(-high, -low), _around(float(gains[best]), size), tol=1e-6),
+        overlap(least, _around(tau, size), tol=1e-6),
+    ])  # fmt: skip
+
+
+def _around(value: float, size: float) -> Interval:
+    """An interval for a number computed in floating point from terms of that size."""
+    return Interval(value - 1e-12 * size, value + 1e-12 * size)
 
 
 def exact_ones_loss(case: Case, a: int) -> Fraction:
@@ -149,6 +239,16 @@ def inertia(classes: int) -> tuple[int, int]:
     """
     values = np.linalg.eigvalsh(2 * np.eye(classes) - np.ones((classes, classes)))
     return int((values < -1e-9).sum()), int((values > 1e-9).sum())
+
+
+def squared_distance(K: FloatArray, i: int, j: int) -> float:
+    """Return d_ij = K_ii + K_jj - 2 K_ij."""
+    return float(K[i, i] + K[j, j] - 2 * K[i, j])
+
+
+def target(labels: FloatArray) -> FloatArray:
+    """Return T of class labels: 1 for points of one class, -1 for others."""
+    return np.where(labels[:, None] == labels, 1.0, -1.0)
 
 
 def divergence(K: FloatArray, K0: FloatArray) -> float:
@@ -245,6 +345,8 @@ def singular_start(rng: np.random.Generator, n: int) -> Case:
 
 def residual29(case: Case, K: FloatArray) -> float:
     """Return the residual of K + gamma K S K0 = K0, which has no inverse in it."""
+    if not np.isfinite(K).all():
+        return np.inf
     residual = K + case["gamma"] * K @ graph(case)[2] @ case["K0"] - case["K0"]
     return float(np.linalg.norm(residual) / np.linalg.norm(case["K0"]))
 
@@ -252,12 +354,12 @@ def residual29(case: Case, K: FloatArray) -> float:
 def closed_form(case: Case) -> FloatArray:
     """Return (K0^-1 + gamma S)^-1, as printed in (29).
 
-    It is NaN where a matrix is singular.
+    It is infinite where a matrix is singular: no accuracy is left.
     """
     try:
         return np.linalg.inv(np.linalg.inv(case["K0"]) + case["gamma"] * graph(case)[2])
     except np.linalg.LinAlgError:
-        return np.full_like(case["K0"], np.nan)
+        return np.full_like(case["K0"], np.inf)
 
 
 def without_inverse(case: Case) -> FloatArray:
@@ -269,8 +371,9 @@ def without_inverse(case: Case) -> FloatArray:
 
 
 def scg_ldk(case: Case) -> Interval:
-    """Return klopt's interval for the optimum of (27)."""
-    result = solve(ScgLogDet(case["K0"], case["T"], case["gamma"]))
+    """Return klopt's interval for the optimum of (27), T as in (7)."""
+    side = side_graph(case["T"], len(case["T"]), self_similar=False)
+    result = solve(ScgLogDet(case["K0"], side, case["gamma"]))
     return Interval(result.lower, result.upper)
 
 
@@ -284,11 +387,17 @@ def smoothness(case: Case, gamma: float) -> float:
     return float(np.sum(without_inverse({**case, "gamma": gamma}) * graph(case)[2]))
 
 
+def costs(case: Case) -> FloatArray:
+    """Return c_i = v_i'S v_i of the columns of V, from the S of the labels."""
+    S = graph({"T": target(case["labels"])})[2]
+    return np.asarray(np.einsum("pi,pq,qi->i", case["V"], S, case["V"]))
+
+
 def prefix_means(case: Case) -> float:
     """Return the smallest weighted mean of a prefix of c_i = v_i'S v_i, weights sigma^-(i-1)."""
-    problem = ScgOrdered(case["V"], case["labels"], case["sigma"])
-    weights = float(case["sigma"]) ** -np.arange(len(problem.coefficients))
-    means = np.cumsum(weights * problem.coefficients) / np.cumsum(weights)
+    c = costs(case)
+    weights = float(case["sigma"]) ** -np.arange(len(c))
+    means = np.cumsum(weights * c) / np.cumsum(weights)
     return float(np.min(means))
 
 
@@ -344,16 +453,7 @@ def ignored_labels(case: Case) -> tuple[float, float]:
     No label enters q.
     """
     labels = case["labels"]
-    T = np.where(labels[:, None] == labels, 1.0, -1.0)
-    _, D, S = graph({"T": T})
+    _, D, S = graph({"T": target(labels)})
     q = np.sqrt(D)
     ideal = (labels[:, None] == labels).astype(float)
     return float(q @ S @ q / (q @ q)), float(np.sum(ideal * S) / np.trace(ideal))
-
-
-def exact_distances(case: Case) -> tuple[Any, Any]:
-    """Return sqrt(l) and 2 sqrt(u) as balls.
-
-    They are the sides of a triangle of two similar pairs and a dissimilar one.
-    """
-    return ball(Fraction(case["lower"])).sqrt(), 2 * ball(Fraction(case["upper"])).sqrt()

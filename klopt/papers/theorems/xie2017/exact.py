@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from klopt.papers.theorems.cases import ball, precise
+from klopt.papers.theorems.cases import ball
 from klopt.papers.theorems.claim import Case
 from klopt.papers.theorems.xie2017.quantities import exact_dot, exact_objective
 
-__all__ = ["exact_growth", "exact_slow", "exact_sweep"]
+__all__ = ["exact_growth", "exact_sweep"]
 
 
 def _balls(case: Case) -> tuple[Any, Any, Any]:
@@ -20,24 +20,12 @@ def _balls(case: Case) -> tuple[Any, Any, Any]:
     return F, b, a / exact_dot(b, a)
 
 
-def _run(case: Case, steps: int, *, rescale: bool) -> tuple[Any, Any]:
-    """b and the iterate of (33) after so many steps, with or without step (3)."""
+def exact_growth(case: Case, steps: int, most: float) -> tuple[Any, Any]:
+    """Return b'a after so many updates (33) without step (3), and what is called too large."""
     F, b, a = _balls(case)
     for _ in range(steps):
         a = a * exact_objective(F, a) * b / (F @ a)
-        a = a / exact_dot(b, a) if rescale else a
-    return b, a
-
-
-def exact_growth(case: Case, steps: int, most: float) -> tuple[Any, Any]:
-    """Return b'a after so many updates without step (3), and what is called too large."""
-    return exact_dot(*_run(case, steps, rescale=False)), ball(int(most))
-
-
-def exact_slow(case: Case, steps: int, least: Any) -> tuple[Any, Any]:
-    """Return a_2 after so many steps, and what is said to be left of it."""
-    with precise():
-        return _run(case, steps, rescale=True)[1][1], ball(least)
+    return exact_dot(b, a), ball(int(most))
 
 
 def exact_sweep(case: Case) -> tuple[Any, Any]:

@@ -5,8 +5,8 @@ A case has the labelled rows V of the eigenvectors, the classes and sigma; or F 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.engine.pipeline import solve
 from klopt.papers.theorems.claim import Case
-from klopt.papers.theorems.evidence import Evidence, Interval, at_most, every
+from klopt.papers.theorems.evidence import Evidence, Interval, at_most, equal, every
 from klopt.problems import QCQP, OrderedAlignment
 
 DIVERGENCE_THRESHOLD = 1e12
@@ -157,6 +157,43 @@ def exact_dot(a: Any, b: Any) -> Any:
 def exact_objective(F: Any, a: Any) -> Any:
     """Return a'Fa of fractions."""
     return exact_dot(a, [exact_dot(row, a) for row in F])
+
+
+def values_along(case: Case, steps: int) -> list[float]:
+    """Return a'Fa / (b'a)^2 along the iterates of (28)."""
+    return [objective(case, a) for a in islice(iterates(case), steps)]
+
+
+def values_fall(values: Sequence[float]) -> Evidence:
+    """Return the evidence that no value is above the one before it."""
+    return every(at_most(after, before, tol=1e-12) for before, after in pairwise(values))
+
+
+def entries_along(case: Case, steps: Iterable[int]) -> list[float]:
+    """Return the second entry of the iterates of (28) after so many steps."""
+    wanted = sorted(set(map(int, steps)))
+    run = list(islice(iterates(case), wanted[-1] + 1))
+    return [float(run[t][1]) for t in wanted]
+
+
+def scaled_transform(case: Case) -> Evidence:
+    """Return whether D^-1 C D, D_ii = sigma^-(i-1), is C of the plain order, well conditioned.
+
+    The singular values of the triangle of ones are known: their ratio is cos(x) / sin(x / 2) with
+    x = pi / (2m + 1).
+    """
+    m = int(case["m"])
+    scales = float(case["sigma"]) ** -np.arange(m)
+    scaled = transform(case, m) * scales[None, :] / scales[:, None]
+    plain = transform({"sigma": 1.0}, m)
+    x = np.pi / (2 * m + 1)
+    condition = float(np.cos(x) / np.sin(x / 2))
+    measured = float(np.linalg.cond(scaled))
+    return every([
+        equal(scaled, plain, tol=1e-9),
+        equal(measured, condition, tol=1e-8),
+        at_most(measured**2, 1 / float(np.finfo(float).eps)),
+    ])  # fmt: skip
 
 
 def sweep(case: Case, a: FloatArray, *, refresh: bool) -> FloatArray:
