@@ -35,10 +35,10 @@ from scipy import sparse
 from klopt.arrays import FloatArray
 from klopt.model.cones import Cones
 from klopt.proof.cone_membership import dual_room, in_dual_cone, in_second_order_cones
-from klopt.proof.cone_slack import MAX_EXACT_TERMS, enclose_slack, enclose_value, is_zero, row_norms
+from klopt.proof.cone_slack import MAX_EXACT_TERMS, enclose_slack, enclose_value, is_zero
 from klopt.proof.cone_witnesses import DualWitness, ProvenEnd
 from klopt.proof.convexity import curvature_beside
-from klopt.proof.directed import norm_up, product_up
+from klopt.proof.directed import norm_up, product_up, row_norms
 from klopt.proof.enclosure import (
     ETA,
     UNIT_ROUNDOFF,

@@ -1,4 +1,4 @@
-"""Slacks of a cone program, norms of rows and products, enclosed or summed without rounding."""
+"""Slacks of a cone program and values of its objective, enclosed or summed without rounding."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ __all__ = [
     "enclose_slack",
     "enclose_value",
     "is_zero",
-    "norms_by_rows",
-    "row_norms",
     "slack_summed_exactly",
 ]
 
@@ -96,21 +94,3 @@ def enclose_value(x: FloatArray, y: FloatArray) -> Enclosure:
         if np.isfinite(total.rad):
             return total
     return enclose_dot(x, y)
-
-
-def row_norms(rows: sparse.csr_array) -> FloatArray:
-    """Return upper bounds of the Euclidean norms of the rows; 0 for a row of zeros."""
-    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-    return norms_by_rows(rows.data, row, rows.shape[0])
-
-
-def norms_by_rows(entries: FloatArray, row: Indices, count: int) -> FloatArray:
-    """Return the same from entries and the row of each."""
-    size = np.abs(entries)
-    largest = float(np.max(size, initial=0.0))
-    if not 0.0 < largest < np.inf:
-        return np.full(count, 0.0 if largest == 0.0 else np.inf)
-    squares = np.bincount(row, weights=(size / largest) ** 2, minlength=count)
-    # Squares of entries below 1e-150 of the largest one may underflow.
-    number = np.bincount(row[size > 0], minlength=count)
-    return np.asarray(largest * (np.sqrt(squares) * 1.000001 + 1e-150 * number))

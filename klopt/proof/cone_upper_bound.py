@@ -33,10 +33,10 @@ from klopt.proof.cone_slack import (
     enclose_slack,
     enclose_value,
     is_zero,
-    norms_by_rows,
     slack_summed_exactly,
 )
 from klopt.proof.cone_witnesses import PrimalWitness, ProvenEnd
+from klopt.proof.directed import norms_by_rows
 from klopt.proof.enclosure import (
     ETA,
     UNIT_ROUNDOFF,

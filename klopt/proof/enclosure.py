@@ -36,6 +36,7 @@ from klopt.arrays import FloatArray
 
 __all__ = [
     "ETA",
+    "INFLATION",
     "UNIT_ROUNDOFF",
     "Enclosure",
     "EnclosureLike",
@@ -53,6 +54,8 @@ UNIT_ROUNDOFF = 2.0**-53
 """u: the largest relative error of one operation in rounding to nearest."""
 ETA = 2.0**-1074
 """The smallest positive number: the largest absolute error of a product that underflows."""
+INFLATION = 1.000001
+"""Covers the roundings in the evaluation of a bound of errors: a hundred million in a row, and more."""
 SAFE_SQUARES = 1e-280
 """Sums of squares from here to its reciprocal: their underflow is below their rounding."""
 ELEMENTARY_ULPS = 4.0
