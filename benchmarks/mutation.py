@@ -14,7 +14,7 @@ the file of runs; a run that was interrupted goes on where it stopped, `--fresh`
     numbers      n + 1, n - 1; truth values
     comparisons  each by every other one; `is`, `in` and their negations; and/or; not
     arithmetic   + and -, * and /; signs; a term of a sum or a change by += dropped
-    rounding     round_up(x), round_down(x), nextafter(x, ..), _enlarged(x, ..) by x; x (1 + k u) by x
+    rounding     round_up(x), round_down(x), nextafter(x, ..), enlarged(x, ..) by x; x (1 + k u) by x
     loops        break and continue
 
 A mutant is noticed if a test fails, or if the tests take much longer than they did. The table goes
@@ -96,7 +96,7 @@ NEGATIONS = {
     ast.NotIn: ast.In,
 }
 SWAPPED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
-ROUNDINGS = ("round_up", "round_down", "nextafter", "_enlarged")
+ROUNDINGS = ("round_up", "round_down", "nextafter", "enlarged")
 
 
 # ---- what can be changed
@@ -217,7 +217,9 @@ def changes(path: Path) -> Iterator[tuple[Mutant, ast.Module]]:
             was, now = _shown(child), _shown(changed)
             name = f"{place}|{operator}|{was}|{now}"
             seen[name] += 1
-            rule = _same_by_rule(owner, child, changed) or _same_value(around, owner, field, i, changed)
+            rule = _same_by_rule(owner, child, changed) or _same_value(
+                around, owner, field, i, changed
+            )
             _put(owner, field, i, ast.copy_location(changed, child))
             yield Mutant(file, place, lines, operator, was, now, seen[name], rule), tree
             _put(owner, field, i, child)
@@ -630,9 +632,7 @@ class Campaign:
         return int(said), "test" if int(said) else "survived"
 
 
-HEADER = (
-    "| file | mutants | run | noticed | equivalent | survived |\n|---|---|---|---|---|---|"
-)
+HEADER = "| file | mutants | run | noticed | equivalent | survived |\n|---|---|---|---|---|---|"
 COUNTS = ("run", "noticed", "equivalent", "survived")
 """Equivalent are those that survived and that no test can notice."""
 

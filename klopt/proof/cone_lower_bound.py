@@ -41,6 +41,7 @@ from klopt.proof.convexity import curvature_beside
 from klopt.proof.directed import norm_up, product_up, row_norms
 from klopt.proof.enclosure import (
     ETA,
+    INFLATION,
     UNIT_ROUNDOFF,
     Enclosure,
     enclose_dot,
@@ -223,9 +224,7 @@ class _Dual:
         count = products.count
         mid, terms = products.of(weighted)
         # Lemma E2 column by column: each has its own number of terms.
-        share = (count + 2) * UNIT_ROUNDOFF * (1 + 2.0**-20)
-        rad = share * terms * (1 + (count + 4) * 2 * UNIT_ROUNDOFF) + (count + 2) * 2.0**-1074
-        g = Enclosure(mid, np.where(count == 0, 0.0, rad))
+        g = Enclosure(mid, count * terms * (UNIT_ROUNDOFF * INFLATION) + count * ETA)
         # Adding 0 is exact.
         if statement.c.any():
             g = g + statement.c
@@ -449,7 +448,7 @@ class _Dual:
         # Products that underflow are kept by a term of their own: bounds of x may be large.
         reach = row_norms(by_column) * size + np.diff(by_column.indptr) * ETA
         # ... and b'y.
-        cost = float(enclose_norm(statement.b[used] * scale * root).upper) * size * 1.000001
+        cost = float(enclose_norm(statement.b[used] * scale * root).upper) * size * INFLATION
         if P is None:
             cost = min(cost, self._cost_by_slack(gradient, columns, used, scale * root, size))
         if P is not None:
@@ -457,7 +456,7 @@ class _Dual:
             reach = reach + row_norms(side) * size + np.diff(side.indptr) * ETA
             # -(w + d)'P(w + d)/2 changes by at most |w'Pd| + d'Pd/2.
             Pw = enclose_product(P, self.w)
-            cost += float(enclose_norm(Pw * w_scale).upper) * size * 1.000001
+            cost += float(enclose_norm(Pw * w_scale).upper) * size * INFLATION
             double = sparse.csr_array(sparse.diags_array(w_scale) @ side)
             norm = float(enclose_norm(double.data).upper)
             cost += norm * size * size * 0.500001
@@ -513,7 +512,7 @@ class _Dual:
         slack = enclose_slack(self.statement, u)[used]
         far = float(enclose_norm(slack * unit).upper) * size
         near = float(enclose_dot(u[columns], gradient[columns]).magnitude)
-        return (far + near) * 1.000001
+        return (far + near) * INFLATION
 
 
 def _is_curved(cones: Cones) -> bool:

@@ -11,13 +11,8 @@ from scipy import sparse
 from klopt.arrays import FloatArray
 from klopt.model.cones import Cones, order_of, svec_entries
 from klopt.proof.cone_slack import is_zero, slack_summed_exactly
-from klopt.proof.enclosure import (
-    ETA,
-    UNIT_ROUNDOFF,
-    Enclosure,
-    round_down,
-    round_up,
-)
+from klopt.proof.directed import difference_down, product_up, sum_up
+from klopt.proof.enclosure import ETA, INFLATION, UNIT_ROUNDOFF, Enclosure, round_down
 from klopt.proof.rational_psd import rational_psd
 from klopt.proof.semidefinite import eigenvalue_floor, is_positive_semidefinite, radius_norm
 from klopt.proof.statement import ConeStatement
@@ -54,7 +49,7 @@ def block_matrix(statement: ConeStatement, v: Enclosure) -> Enclosure:
         half = np.where(rows == columns, 1.0, np.sqrt(0.5))
         # sqrt(1/2) is rounded once, and both products may underflow; the diagonal and 0 are exact.
         scaled = v.mid * half
-        rounding = 3 * UNIT_ROUNDOFF * np.abs(scaled) + 2 * ETA
+        rounding = 2 * UNIT_ROUNDOFF * np.abs(scaled) + 2 * ETA
         rounding = np.where((rows == columns) | (v.mid == 0) & (v.rad == 0), 0.0, rounding)
         v = Enclosure(scaled, (v.rad * half + rounding) * (1 + 8 * UNIT_ROUNDOFF))
     mid = np.zeros((order, order))
@@ -121,8 +116,7 @@ def in_cone(statement: ConeStatement, kind: str, s: Enclosure, margin: float) ->
         return False
     if kind == "psd":
         M = block_matrix(statement, s)
-        lost = radius_norm(M.rad) + margin
-        if is_positive_semidefinite(M.mid, float(round_up(lost))):
+        if is_positive_semidefinite(M.mid, sum_up(radius_norm(M.rad), margin)):
             return True
         return _is_scaled_semidefinite(M, margin)
     return all(_in_exponential(s[3 * i : 3 * i + 3], margin) for i in range(s.size // 3))
@@ -169,13 +163,13 @@ def _is_scaled_semidefinite(M: Enclosure, margin: float) -> bool:
     D = np.ldexp(1.0, exponent)
     mid = M.mid * D[:, None] * D
     lost = radius_norm(M.rad * D[:, None] * D + 4 * ETA)
-    lost += margin * float(np.max(D)) ** 2 * 1.000001
-    return is_positive_semidefinite(mid, float(round_up(lost)))
+    most = float(np.max(D))
+    return is_positive_semidefinite(mid, sum_up(lost, product_up(margin, most, most)))
 
 
 def _in_exponential(s: Enclosure, margin: float) -> bool:
     """Whether y exp(x / y) <= z, y > 0, or x <= 0, y = 0, z >= 0 for all (x, y, z) enclosed."""
-    wide = Enclosure(s.mid, (s.rad + margin) * (1 + 4 * UNIT_ROUNDOFF))
+    wide = Enclosure(s.mid, (s.rad + margin) * INFLATION)
     x, y, z = wide[0], wide[1], wide[2]
     if y.mid == 0 and y.rad == 0:
         return bool(x.upper <= 0 and z.lower >= 0)
@@ -211,8 +205,8 @@ def dual_room(statement: ConeStatement, y: FloatArray) -> FloatArray:
     for kind, block in cones.blocks():
         if kind == "psd":
             M = block_matrix(statement, Enclosure.of(y[block]))
-            floor = eigenvalue_floor(M.mid) - radius_norm(M.rad)
-            room[block] = max(floor * (1 - 4 * UNIT_ROUNDOFF), 0.0)
+            floor = difference_down(eigenvalue_floor(M.mid), radius_norm(M.rad))
+            room[block] = max(floor, 0.0)
         elif kind == "exp":
             room[block] = np.repeat(_dual_exponential_room(y[block].reshape(-1, 3)), 3)
     return room

@@ -7,11 +7,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import FloatArray
-from klopt.proof.enclosure import (
-    UNIT_ROUNDOFF,
-    Enclosure,
-    enclose_dot,
-)
+from klopt.proof.enclosure import ETA, INFLATION, UNIT_ROUNDOFF, Enclosure, enclose_dot
 from klopt.proof.exact_sums import exact_dot, exact_row_sums
 from klopt.proof.statement import ConeStatement
 
@@ -44,8 +40,8 @@ def enclose_slack(statement: ConeStatement, x: FloatArray) -> Enclosure:
     image, terms = products.of(x)
     mid = b - image
     terms = terms + np.abs(b)
-    share = (count + 3) * UNIT_ROUNDOFF * (1 + 2.0**-20)
-    rad = share * terms * (1 + (count + 4) * 2 * UNIT_ROUNDOFF) + (count + 2) * 2.0**-1074
+    # Lemma E2 row by row: count products and b.
+    rad = (count + 1) * terms * (UNIT_ROUNDOFF * INFLATION) + count * ETA
     # Sums of zeros are exact; a product of numbers that are not 0 may be 0 by underflow.
     known = (count == 0) | products.are_zeros(x) & (b == 0)
     return Enclosure(mid, np.where(known, 0.0, rad))

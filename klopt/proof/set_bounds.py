@@ -45,10 +45,12 @@ from klopt.model.sets import (
 from klopt.proof.directed import difference_down, norm_up, product_up, quotient_up, sum_up
 from klopt.proof.enclosure import (
     ETA,
+    INFLATION,
     UNIT_ROUNDOFF,
     Enclosure,
     enclose_product,
     enclose_sum,
+    enlarged,
     gamma,
     round_down,
     round_up,
@@ -435,14 +437,11 @@ def _powers(n: int, sigma: float) -> Enclosure:
         return Enclosure.of(np.ones(n))
     factors = np.full(n, 1.0 / sigma)
     factors[0] = 1.0
-    count = np.arange(n)
     with np.errstate(under="ignore"):
         mid = np.cumprod(factors)
         # 1 / sigma is rounded once and each product once more.
-        relative = np.array([gamma(2 * int(i) + 2) for i in count])
-        rad = np.where(
-            count == 0, 0.0, mid * relative * (1 + 4 * UNIT_ROUNDOFF) + 4 * (count + 1) * ETA
-        )
+        relative = np.array([gamma(2 * i) for i in range(n)])
+        rad = mid * relative * INFLATION + np.arange(n) * ETA
     return Enclosure(mid, rad)
 
 
@@ -451,8 +450,7 @@ def _prefix_sums(v: Enclosure) -> Enclosure:
     n = v.size
     terms = np.cumsum(np.abs(v.mid))
     spread = np.cumsum(v.rad)
-    rad = gamma(n) * terms + spread
-    return Enclosure(np.cumsum(v.mid), rad * (1 + (2 * n + 16) * UNIT_ROUNDOFF) + (n + 4) * ETA)
+    return Enclosure(np.cumsum(v.mid), enlarged(gamma(n) * terms + spread, n))
 
 
 def _number(lower: float) -> float:
