@@ -70,6 +70,7 @@ TESTS = (
     *(
         "core",
         "core_ends",
+        "core_sharp",
         "enclosure",
         "semidefinite",
         "linear_systems",

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import FloatArray
-from klopt.proof.enclosure import INFLATION, SAFE_SQUARES, UNIT_ROUNDOFF, enclose_norm, gamma
+from klopt.proof.enclosure import INFLATION, enclose_norm, enlarged
 
 __all__ = [
     "difference_down",
@@ -80,9 +80,8 @@ def total_up(x: FloatArray) -> float:
     >>> total_up(np.full(10, 0.1)) >= 1.0
     True
     """
-    total = float(np.add.reduce(x, axis=None))
-    total = total * (1 + gamma(x.size + 1) + 4 * UNIT_ROUNDOFF)
-    return math.nextafter(total, math.inf) if total < math.inf else math.inf
+    total = float(enlarged(np.add.reduce(x, axis=None), x.size))
+    return total if total < math.inf else math.inf
 
 
 def norm_up(x: FloatArray) -> float:
@@ -91,12 +90,8 @@ def norm_up(x: FloatArray) -> float:
     >>> norm_up(np.array([3.0, 4.0])) >= 5.0, norm_up(np.array([3e-200, 4e-200])) < 5.1e-200
     (True, True)
     """
-    # An overflow is seen below: `vdot` does not warn of it.
-    squares = float(np.vdot(x, x))
-    if SAFE_SQUARES < squares < 1 / SAFE_SQUARES:
-        return math.sqrt(squares) * (1 + gamma(x.size + 8))
-    length = enclose_norm(x).upper
-    return float(length) if length < math.inf else math.inf
+    length = float(enclose_norm(x).upper)
+    return length if length < math.inf else math.inf
 
 
 def row_norms(rows: sparse.csr_array) -> FloatArray:

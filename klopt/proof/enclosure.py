@@ -524,7 +524,8 @@ def enclose_kernel_product(
     d = K.diagonal() if diagonal is None else diagonal
     r = round_up(np.sqrt(round_up(np.maximum(d - floor, np.abs(d)))))
     mid = v.mid if isinstance(v, Enclosure) else v
-    size = gamma(n) * enlarged(float(r @ np.abs(mid)), n)
+    # In this order: gamma times a size next to underflow would be 0, where r may be large.
+    rad = gamma(n) * r * enlarged(float(r @ np.abs(mid)), n)
     if isinstance(v, Enclosure):
-        size += enlarged(float(r @ v.rad), n)
-    return Enclosure(cast(FloatArray, K @ mid), enlarged(r * size, n))
+        rad += r * enlarged(float(r @ v.rad), n)
+    return Enclosure(cast(FloatArray, K @ mid), enlarged(rad, n))

@@ -70,7 +70,8 @@ def enclose_in_blocks(K: FloatArray, v: FloatArray, r: FloatArray) -> Enclosure:
     mid = parts[0]
     for part in parts[1:]:
         mid += part
-    return Enclosure(mid, enlarged(gamma(min(n, BLOCK) + len(parts)) * size * r, n))
+    # In this order: gamma times a size next to underflow would be 0, where r may be large.
+    return Enclosure(mid, enlarged(gamma(min(n, BLOCK) + len(parts)) * r * size, n))
 
 
 def enclose_in_slices(

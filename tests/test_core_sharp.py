@@ -1,0 +1,505 @@
+"""Every term, limit and way of the core is there for a reason: what changes if it is not.
+
+Ends that would be false at underflow or for forged data, bounds that would be larger than the count
+of roundings of their lemma, and programs that need the last of several ways. Truth in rationals.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from fractions import Fraction as Q
+
+import flint
+import numpy as np
+import pytest
+from scipy import sparse
+
+from klopt.errors import InvalidProblem
+from klopt.model.cones import Cones
+from klopt.proof.balls import enclosure_of_ball, working_bits
+from klopt.proof.cone_lower_bound import _Dual
+from klopt.proof.cone_slack import enclose_slack
+from klopt.proof.cone_upper_bound import doubtful_rows, upper_bound
+from klopt.proof.cone_witnesses import DualWitness, PrimalWitness
+from klopt.proof.convexity import curvature_beside, negative_curvature
+from klopt.proof.dyadic import balanced, exact_sign_of_sum, with_sum
+from klopt.proof.enclosure import UNIT_ROUNDOFF, Enclosure, enclose_kernel_product
+from klopt.proof.exact_sums import exact_dot, two_products
+from klopt.proof.fill import can_be_factored, elimination_cost, fits, product_can_be_factored
+from klopt.proof.kernel_product import enclose_in_blocks, enclose_in_slices, entry_bounds
+from klopt.proof.linear_systems import _by_disjoint_rows, _by_sparse_factor, shortest_correction
+from klopt.proof.rational_psd import rational_psd
+from klopt.proof.rational_systems import RationalMatrix, independent
+from klopt.proof.semidefinite import cholesky_shift, eigenvalue_floor
+from klopt.proof.statement import ConeStatement
+from klopt.proof.time_budget import budget
+
+U = Q(UNIT_ROUNDOFF)
+
+
+def exact(x: object) -> list[Q]:
+    return [Q(float(v)) for v in np.ravel(np.asarray(x, float))]
+
+
+def integers(A: np.ndarray) -> flint.fmpz_mat:
+    return flint.fmpz_mat(A.astype(int).tolist())
+
+
+# ---- kernel matrices
+
+
+def test_sizes_that_underflow_are_charged_where_rows_are_large() -> None:
+    """r'|v| underflows, and times r_0 = 1e150 it is far above underflow."""
+    K = np.array([[1e300, 1e-10], [1e-10, 1e-319]])
+    assert Q(1e300) * Q(1e-319) >= Q(1e-10) ** 2
+    r = entry_bounds(K, 0.0)
+    for v in (1.1e-165, 1.7e-165, 3.3e-164):
+        truth = Q(1e-10) * Q(v)
+        point = np.array([0.0, v])
+        for found in (enclose_in_blocks(K, point, r), enclose_kernel_product(K, point, 0.0)):
+            assert abs(Q(float(found.mid[0])) - truth) <= Q(float(found.rad[0]))
+
+
+@pytest.mark.parametrize("n", [2, 33, 200])
+def test_slices_leave_what_their_lemma_says(n: int) -> None:
+    """Lemma K2: n 2^(1 - mb) of unit rows is left, and one rounding of the sum."""
+    rng = np.random.default_rng(n)
+    K = rng.uniform(0.5, 1.0, size=(n, n))
+    v = rng.uniform(0.5, 1.0, size=n)
+    bits = (53 - math.ceil(math.log2(n))) // 2
+    products = np.array(
+        [float(sum(a * b for a, b in zip(exact(row), exact(v), strict=True))) for row in K]
+    )
+    found = enclose_in_slices(K, v, (-products,))
+    left = n * Q(2) ** (1 - 4 * bits)
+    for row, sum_of, mid, rad in zip(K, products, found.mid, found.rad, strict=True):
+        truth = sum(a * b for a, b in zip(exact(row), exact(v), strict=True)) - Q(float(sum_of))
+        assert abs(truth - Q(float(mid))) <= Q(float(rad))
+        assert left <= Q(float(rad)) <= (left + U * abs(Q(float(mid)))) * (1 + 40 * U)
+
+
+# ---- slacks and gradients at underflow
+
+
+@pytest.mark.parametrize("count", [3, 30, 5000])
+def test_sums_of_products_that_underflow(count: int) -> None:
+    """Each product is 1.96 2^-1076 and is rounded to 0: all errors have one sign."""
+    x = np.full(count, 1.4 * 2.0**-538)
+    row = sparse.csc_array(x[None, :])
+    statement = ConeStatement(np.zeros(count), row, np.zeros(1), Cones(nonneg=1))
+    slack = enclose_slack(statement, x)
+    truth = -count * Q(x[0]) ** 2
+    assert slack.mid[0] == 0.0
+    assert abs(truth) <= Q(float(slack.rad[0])) <= 5 * abs(truth)
+    column = ConeStatement(np.zeros(1), sparse.csc_array(row.T), np.zeros(count), Cones(zero=count))
+    gradient = _Dual(column, DualWitness(np.zeros(1), x)).gradient()
+    assert gradient.mid[0] == 0.0
+    assert abs(truth) <= Q(float(gradient.rad[0])) <= 5 * abs(truth)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 40, 5000])
+def test_radii_of_slacks_and_gradients(count: int) -> None:
+    """count + 1 roundings of a slack, count of A'y: no less, and hardly more."""
+    rng = np.random.default_rng(count)
+    a, x = rng.uniform(1.0, 2.0, size=(2, count))
+    columns = max(count, 1)
+    row = np.zeros((1, columns))
+    row[0, :count] = a
+    point = np.zeros(columns)
+    point[:count] = x
+    statement = ConeStatement(np.zeros(columns), sparse.csc_array(row), np.ones(1), Cones(nonneg=1))
+    terms = sum((v * w for v, w in zip(exact(a), exact(x), strict=True)), Q(0))
+    found = Q(float(enclose_slack(statement, point).rad[0]))
+    assert found == 0 if not count else found >= (count + 1) * U * (terms + 1)
+    assert found <= (count + 1) * U * (terms + 1) * Q("1.00001")
+    turned = ConeStatement(
+        np.zeros(1), sparse.csc_array(row.T), np.zeros(columns), Cones(zero=columns)
+    )
+    found = Q(float(_Dual(turned, DualWitness(np.zeros(1), point)).gradient().rad[0]))
+    assert count * U * terms <= found <= count * U * terms * Q("1.00001")
+
+
+# ---- curvature
+
+
+def beside(P: object, *columns: int) -> list[float] | None:
+    found = curvature_beside([(sparse.csc_array(np.array(P)), 1.0)], np.array(columns, np.intp))
+    return None if found is None else found.tolist()
+
+
+@pytest.mark.parametrize("power", [1, 4, 8, 14, 20, 28, 36])
+def test_the_largest_share_that_the_matrix_allows(power: int) -> None:
+    """[[1, 1], [1, 1 + e]] leaves e / (1 + e) beside its first entry."""
+    e = 3 * 2.0**-power
+    assert beside([[1.0, 1.0], [1.0, 1.0 + e]], 0) == [2.0**-power]
+
+
+def test_diagonal_matrices_are_judged_entry_by_entry() -> None:
+    assert beside([[1e-20, 0.0], [0.0, 1.0]], 0) == [5e-21]
+    assert beside([[1.0, 0.0], [0.0, -1e-300]], 0) is None
+    assert beside([[1e-300, 0.0], [0.0, 1.0]]) == []
+
+
+def test_blocks_that_are_too_large_are_not_factored() -> None:
+    n = 3001
+    path = sparse.csc_array(
+        sparse.diags_array([np.full(n, 2.0), -np.ones(n - 1), -np.ones(n - 1)], offsets=[0, 1, -1])
+    )
+    assert negative_curvature(path) == math.inf
+    assert curvature_beside([(path, 1.0)], np.array([0])) is None
+    alone = sparse.csc_array(sparse.diags_array(np.linspace(-2.0, 3.0, n)))
+    assert negative_curvature(alone) == 2.0
+
+
+@pytest.mark.parametrize("factor", [0.0, 10.0, 500.0])
+def test_eigenvalues_that_are_guessed_too_high(factor: float) -> None:
+    """The factorisation decides: a worse guess costs 16 or 1024 of its errors, not 2."""
+    A = np.diag([3.0, 5.0, 7.0])
+    step = cholesky_shift(A)
+    guess = 3.0 + factor * step
+    tries = {0.0: 2.0, 10.0: 16.0, 500.0: 1024.0}[factor]
+    found = eigenvalue_floor(A, guess)
+    assert found == guess - tries * (step + 4 * UNIT_ROUNDOFF * guess)
+    assert found <= 3.0
+    assert eigenvalue_floor(A, 3.0 + 5000 * step) == -math.inf
+
+
+# ---- upper ends
+
+
+def test_the_first_inequality_may_be_met_with_equality() -> None:
+    """x + y <= 1/3 of thirds that are too large: an equation next to the point."""
+    A = sparse.csc_array(np.array([[3.0, 3.0], [-1.0, 0.0], [0.0, -1.0]]))
+    b = np.array([1.0, 0.0, 0.0])
+    x = np.full(2, np.nextafter(1 / 6, 1.0))
+    for zero in (0, 1):
+        cones = Cones(zero=zero, nonneg=3 - zero)
+        statement = ConeStatement(np.array([-1.0, -1.0]), A, b, cones)
+        found = upper_bound(statement, PrimalWitness(x, np.arange(1 - zero)))
+        assert -Q(1, 3) <= Q(found.value) <= -Q(1, 3) + 100 * U
+        assert "which exists next to the one shown" in found.by
+        # Rows that are no inequalities are none to be met with equality.
+        forged = np.array([-1, 0, 3, 7])
+        assert upper_bound(statement, PrimalWitness(x, forged)).value == found.value
+    assert upper_bound(statement, PrimalWitness(np.zeros(2))).value == math.inf
+    inside = ConeStatement(np.array([-1.0, -1.0]), A, b, Cones(nonneg=3))
+    assert "next to" not in upper_bound(inside, PrimalWitness(np.zeros(2))).by
+    assert upper_bound(inside, PrimalWitness(x)).value == math.inf
+
+
+def test_rows_that_rounding_leaves_open() -> None:
+    """0.1 x <= 0.3 at x = 3: neither side is known in floats."""
+    rows = [[0.1], [0.1], [0.1], [0.1], [0.0], [0.1], [0.1], [0.1]]
+    b = np.array([0.3, 0.3, 0.4, 0.2, 0.0, np.inf, 0.1 * 3, 0.3])
+    cones = Cones(zero=1, nonneg=6, soc=(1,))
+    statement = ConeStatement(np.zeros(1), sparse.csc_array(np.array(rows)), b, cones)
+    assert doubtful_rows(statement, np.array([3.0])).tolist() == [1, 6]
+    # Where all terms are 0 it is decided, at equality, too: x = 0 meets it.
+    flat = ConeStatement(np.zeros(1), sparse.csc_array([[1.0]]), np.zeros(1), Cones(nonneg=1))
+    assert doubtful_rows(flat, np.zeros(1)).tolist() == [0]
+
+
+def test_declared_bounds_are_met_at_their_boundary() -> None:
+    none = sparse.csc_array((0, 1))
+    statement = ConeStatement(np.ones(1), none, np.zeros(0), Cones(), within=5.0)
+    assert upper_bound(statement, PrimalWitness(np.array([-5.0]))).value == -5.0
+    beyond = np.array([-np.nextafter(5.0, 6.0)])
+    assert upper_bound(statement, PrimalWitness(beyond)).value == math.inf
+
+
+# ---- corrections of linear systems
+
+
+def test_rows_that_are_too_small_prove_nothing() -> None:
+    """Entries next to underflow may have lost digits on their way here."""
+    one = Enclosure.of(np.array([0.0]))
+    for scale, proven in ((1e-249, True), (1e-251, False), (1e-300, False), (1.0, True)):
+        B = np.array([[scale, scale]])
+        for rows in (B, sparse.csr_array(B)):
+            assert math.isfinite(shortest_correction(rows, one)) is proven
+
+
+def test_no_time_no_correction() -> None:
+    B = np.array([[1.0, 1.0], [1.0, -1.0]])
+    right = Enclosure.of(np.ones(2))
+    assert shortest_correction(B, right) < 1.1
+    with budget(time.perf_counter() - 1.0):
+        assert shortest_correction(B, right) == math.inf
+
+
+def test_rows_that_the_gram_matrix_cannot_tell_apart() -> None:
+    """BB' of [[1, 1], [1, 1 + e]] is singular in floats for e = 1e-9, B is not."""
+    e = 2.0**-30
+    B = np.array([[1.0, 1.0], [1.0, 1.0 + e]])
+    r = np.array([0.0, e])
+    # d = (1, -1).
+    found = shortest_correction(B, Enclosure.of(r))
+    assert 2 <= Q(found) ** 2 <= Q("2.1")
+    # Over all matrices within an error that makes one of them singular there is no bound.
+    assert shortest_correction(B, Enclosure.of(r), e / 2) == math.inf
+    radius = np.full((2, 2), e / 2)
+    assert shortest_correction(Enclosure(B, radius), Enclosure.of(r)) == math.inf
+    near = shortest_correction(Enclosure(B, radius / 1000), Enclosure.of(r))
+    assert 2 <= Q(near) ** 2 <= Q("2.1")
+
+
+@pytest.mark.parametrize("h", [2.0**-8, 2.0**-14])
+def test_both_shifts_of_sparse_rows_are_needed(h: float) -> None:
+    """Blocks [[1, 1], [1, 1 + h]]: the smallest singular value is about h / 2."""
+    blocks = 40
+    B = sparse.csr_array(sparse.kron(sparse.eye_array(blocks), [[1.0, 1.0], [1.0, 1.0 + h]]))
+    r = np.zeros(2 * blocks)
+    r[0] = h
+    found = _by_sparse_factor(B, Enclosure.of(r), 4 * UNIT_ROUNDOFF)
+    # d = (1 + h, -1), within ||r|| / sqrt(t) for the larger t that the matrix allows.
+    assert (1 + Q(h)) ** 2 + 1 <= Q(found) ** 2
+    t = 1e-6 if h > 2.0**-10 else 1e-11
+    assert found <= h / math.sqrt(t) * 1.001
+    assert _by_sparse_factor(B, Enclosure.of(r), h / 2) == math.inf
+
+
+@pytest.mark.parametrize("relative_error", [0.0, 0.125])
+def test_rows_with_columns_of_their_own(relative_error: float) -> None:
+    """Row i has the entries b_i of norm 5 or 1: ||d|| is that of r_i / b_i, and hardly more."""
+    B = sparse.csr_array(
+        np.array([[3.0, 4.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 2.0]])
+    )
+    r = Enclosure.of(np.array([10.0, 3.0, 12.0]))
+    found = _by_disjoint_rows(B, r, relative_error)
+    least = Q(2 * 2 + 3 * 3 + 6 * 6) / (1 - Q(relative_error)) ** 2
+    assert least <= Q(found) ** 2 <= least * Q("1.00001")
+    # Half of the rows are enough; the other is solved by what is left, and moves the first.
+    half = sparse.csr_array(np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0], [0.0, 2.0, 1.0]]))
+    few = _by_disjoint_rows(half, Enclosure.of(np.ones(3)), 0.0)
+    assert few == math.inf
+    pair = sparse.csr_array(np.array([[1.0, 2.0], [0.0, 1.0]]))
+    # d_2 = -1 with an error of e / (1 - e), then d_1 = -1 - 2 d_2 and what the errors add.
+    found = _by_disjoint_rows(pair, Enclosure.of(np.array([1.0, 1.0])), relative_error)
+    e = Q(relative_error)
+    second = 1 / (1 - e)
+    first = (1 + 2 * (1 + e) * second) / (1 - e)
+    assert second**2 + first**2 <= Q(found) ** 2 <= (second**2 + first**2) * Q("1.0001")
+
+
+# ---- sums of floats
+
+
+def test_splits_of_full_mantissas_are_exact() -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(2**52, 2**53, size=(2, 3000)) | 1).astype(float)
+    p, e = two_products(a, -b)
+    for x, y, high, low in zip(a.tolist(), b.tolist(), p.tolist(), e.tolist(), strict=True):
+        assert -int(x) * int(y) == int(high) + int(low)
+
+
+@pytest.mark.parametrize("a", [1e-160, -1e-160])
+@pytest.mark.parametrize("b", [1e-160, -1e-160])
+def test_products_that_underflow_have_no_exact_sum(a: float, b: float) -> None:
+    assert exact_dot(np.array([a]), np.array([b])).rad == math.inf
+    assert exact_dot(np.array([a, 0.0]), np.array([0.0, b])).rad == 0.0
+    assert exact_dot(np.array([a * 1e20]), np.array([b])).rad == math.inf
+    large = exact_dot(np.array([a * 1e300, 1.0]), np.array([b * 1e300, 1.0]))
+    truth = Q(a * 1e300) * Q(b * 1e300) + 1
+    assert abs(Q(float(large.mid)) - truth) <= Q(float(large.rad))
+
+
+def test_as_many_entries_are_balanced_as_it_says() -> None:
+    """All entries have one sign: each is taken away whole, 64 of them."""
+    assert exact_sign_of_sum(balanced(np.ones(64))) == 0
+    assert math.fsum(balanced(np.ones(66)).tolist()) == 2.0
+    assert balanced(np.zeros(0)).size == 0
+    # 64 ones are at their bound: 64 quarters take what is missing, each of them three of it.
+    x = np.full(64, 0.25)
+    assert exact_sign_of_sum(with_sum(x, 64.0), 64.0) == 0
+
+
+# ---- rational systems
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_independent_rows_are_the_first_ones_of_their_rank(seed: int) -> None:
+    """Small integers cancel often: each row is chosen if and only if the rank grows with it."""
+    rng = np.random.default_rng(seed)
+    m, n = 7, 6
+    A = rng.integers(-1, 2, size=(m, n)) * rng.integers(1, 3, size=(m, n))
+    A[rng.integers(1, m)] = A[0] + A[rng.integers(0, m)]
+    order = rng.permutation(m)
+    rows = [[(j, int(v)) for j, v in enumerate(row) if v] for row in A]
+    chosen, pivots = independent(rows, order.tolist(), n)
+    expected = []
+    for index in order.tolist():
+        if integers(A[[*expected, index]]).rank() == len(expected) + 1:
+            expected.append(index)
+    assert chosen == expected
+    # The square matrix of these rows and columns is regular.
+    assert len(set(pivots)) == len(chosen)
+    assert integers(A[np.ix_(chosen, pivots)]).det() != 0
+    # Modulo 2 fewer rows may be independent, never more.
+    few, _ = independent(rows, order.tolist(), n, prime=2)
+    assert len(few) <= len(chosen)
+    assert integers(A[few]).rank() == len(few)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_triangular_matrices_have_no_kernel(seed: int) -> None:
+    """Rows are taken off the front, columns off the back; what is left is the block between."""
+    rng = np.random.default_rng(seed)
+    front, kernel, back = 4, 3 if seed % 2 else 0, 3
+    n = front + kernel + back
+    M = np.tril(rng.integers(1, 5, size=(n, n)))
+    inside = slice(front, front + kernel)
+    M[inside, inside] = rng.integers(1, 5, size=(kernel, kernel)) + 9 * np.eye(kernel, dtype=int)
+    M = M[rng.permutation(n)][:, rng.permutation(n)]
+    matrix = RationalMatrix([[(j, int(v)) for j, v in enumerate(row) if v] for row in M])
+    ahead, rows, columns, behind = matrix.blocks
+    assert len(rows) == len(columns) == kernel
+    assert len(ahead) + len(behind) == front + back
+    r = [flint.fmpq(int(v)) for v in rng.integers(-9, 10, size=n)]
+    exact_matrix = flint.fmpq_mat(integers(M))
+    right = flint.fmpq_mat(n, 1, r)
+    assert matrix.solve(r) == [v for row in exact_matrix.solve(right).tolist() for v in row]
+    turned = exact_matrix.transpose().solve(right).tolist()
+    assert matrix.solve_transposed(r) == [v for row in turned for v in row]
+
+
+def test_columns_alone_are_taken_off_the_back() -> None:
+    """No row has one entry, one column has."""
+    matrix = RationalMatrix([[(0, 1), (1, 2)], [(0, 3), (1, 4)], [(0, 1), (1, 1), (2, 5)]])
+    assert matrix.blocks == ([], [0, 1], [0, 1], [(2, 2)])
+    # No column has one entry, one row has.
+    matrix = RationalMatrix([[(0, 5)], [(0, 1), (1, 2), (2, 1)], [(0, 3), (1, 4), (2, 7)]])
+    assert matrix.blocks == ([(0, 0)], [1, 2], [1, 2], [])
+
+
+# ---- semidefinite matrices in rationals
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_sparse_semidefinite_matrices_with_fill(seed: int) -> None:
+    """F'F of sparse integers is singular; less by one on its diagonal it is not semidefinite."""
+    rng = np.random.default_rng(seed)
+    n = 6
+    F = rng.integers(-2, 3, size=(n - 1, n)) * (rng.uniform(size=(n - 1, n)) < 0.45)
+    P = (F.T @ F).astype(float)
+    assert rational_psd(sparse.csc_array(P)) is True
+    for index in range(n):
+        less = P.copy()
+        less[index, index] -= 2.0**-40
+        definite = P.copy()
+        definite[index, index] += 2.0**-20
+        assert rational_psd(sparse.csc_array(definite)) is True
+        # Without its column F has a smaller rank, or a combination of the others is that column:
+        # then less of the entry leaves a negative direction.
+        rest = integers(np.delete(F, index, 1))
+        if integers(F).rank() == rest.rank() and less[index, index] != P[index, index]:
+            assert rational_psd(sparse.csc_array(less)) is False
+
+
+def test_cycles_have_fill() -> None:
+    """The Laplacian of a cycle is semidefinite; nothing can be taken from its diagonal."""
+    for n in (3, 4, 5, 8):
+        L = 2 * np.eye(n) - np.roll(np.eye(n), 1, axis=0) - np.roll(np.eye(n), -1, axis=0)
+        assert rational_psd(sparse.csc_array(L)) is True
+        for index in range(n):
+            less = L.copy()
+            less[index, index] -= 2.0**-50
+            assert rational_psd(sparse.csc_array(less)) is False
+
+
+def test_matrices_that_are_not_square_or_symmetric_are_refused() -> None:
+    for P in (np.ones((2, 3)), np.ones((3, 2)), np.array([[1.0, 2.0], [0.0, 1.0]])):
+        with pytest.raises(InvalidProblem, match="not symmetric"):
+            rational_psd(sparse.csc_array(P))
+
+
+def test_work_is_counted_before_it_is_begun() -> None:
+    """n ones: n (n - 1) (n + 1) / 6 updates of one bit, times the order."""
+    for n in (2, 3, 7):
+        work = n * (n - 1) * (n + 1) // 6 * n
+        P = sparse.csc_array(np.ones((n, n)))
+        assert rational_psd(P, max_work=work) is True
+        assert rational_psd(P, max_work=work - 1) is None
+    # A negative entry of the diagonal needs no work at all.
+    assert rational_psd(sparse.csc_array([[1.0, 1.0], [1.0, -1.0]]), max_work=0) is False
+
+
+# ---- what a factorisation costs
+
+
+def pattern(n: int, *edges: tuple[int, int]) -> sparse.csr_array:
+    K = np.eye(n)
+    for i, j in edges:
+        K[i, j] = 1.0
+    return sparse.csr_array(K)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 9])
+def test_elimination_is_counted_exactly(n: int) -> None:
+    """Squares of the degrees: 1 along a path, 4 around a cycle, all that are left of a clique."""
+    path = pattern(n, *((i, i + 1) for i in range(n - 1)))
+    assert elimination_cost(path) == n - 1
+    cycle = pattern(n + 2, *((i, (i + 1) % (n + 2)) for i in range(n + 2)))
+    assert elimination_cost(cycle) == 4 * n + 1
+    clique = sparse.csr_array(np.ones((n, n)))
+    assert elimination_cost(clique) == sum(d * d for d in range(n))
+    star = pattern(n + 1, *((i, n) for i in range(n)))
+    assert elimination_cost(star) == n
+    # The lower or the upper triangle says the same.
+    assert elimination_cost(sparse.csr_array(cycle.T)) == 4 * n + 1
+
+
+def test_counting_ends_where_the_answer_is_known() -> None:
+    n = 60
+    clique = sparse.csr_array(np.ones((n, n)))
+    total = sum(d * d for d in range(n))
+    assert elimination_cost(clique, enough=total * 10.0) <= total * 10.0
+    assert elimination_cost(clique, enough=100.0) > 100.0
+    assert elimination_cost(clique, enough=100.0) < total
+    # More entries than are looked at: no more is said than of a dense matrix.
+    m = 1733
+    assert elimination_cost(sparse.csr_array(np.ones((m, m)))) == m**3 / 3
+
+
+def test_time_decides_what_is_factored() -> None:
+    eye = sparse.eye_array(20_000, format="csr")
+    n = 300
+    clique = sparse.csr_array(np.ones((n, n)))
+    assert can_be_factored(eye)
+    assert can_be_factored(clique)
+    assert can_be_factored(eye, passes=1e6)
+    assert not can_be_factored(clique, passes=1e6)
+    # 20 seconds of 1.5e9 products.
+    assert fits(3e10)
+    assert not fits(3.1e10)
+    with budget(time.perf_counter() - 1.0):
+        assert not can_be_factored(eye)
+        assert not fits(1.0)
+    with budget(time.perf_counter() + 1000.0):
+        assert not fits(3.1e10)
+        assert fits(3e10)
+    with budget(time.perf_counter() + 10.0):
+        assert not fits(2e10)
+    assert product_can_be_factored(sparse.csr_array(np.ones((1, 4000))))
+    assert not product_can_be_factored(sparse.csr_array(np.ones((1, 5000))))
+    assert product_can_be_factored(sparse.csr_array(np.ones((5000, 1))))
+
+
+# ---- balls
+
+
+@pytest.mark.parametrize("value", [(1, 3), (2, 3), (1, 10), (-1, 3), (7, 5), (-22, 7)])
+def test_floats_around_balls_hold_them(value: tuple[int, int]) -> None:
+    with working_bits(200):
+        found = enclosure_of_ball(flint.arb(flint.fmpq(*value)))
+    assert Q(float(found.lower)) <= Q(*value) <= Q(float(found.upper))
+    assert found.rad <= 4 * math.ulp(value[0] / value[1])
+
+
+def test_balls_with_one_infinite_end() -> None:
+    with working_bits(100):
+        wide = flint.arb(0, 1e308) * 100 + flint.arb(1e308) * 100
+        low = enclosure_of_ball(wide)
+        high = enclosure_of_ball(-wide)
+    assert low.rad == math.inf
+    assert high.rad == math.inf
