@@ -54,7 +54,6 @@ from klopt.proof.enclosure import (
 from klopt.proof.exact_rank import independent_rows
 from klopt.proof.exact_sums import exact_row_sums
 from klopt.proof.linear_systems import shortest_correction
-from klopt.proof.semidefinite import is_positive_semidefinite, radius_norm
 from klopt.proof.statement import ConeStatement, VariableRange
 from klopt.proof.time_budget import exhausted
 
@@ -69,8 +68,6 @@ MAX_EXACT_RANK = 2_000
 """Entries of stationarity conditions whose dependence is decided in rationals."""
 MAX_WIDENINGS = 4
 """How often columns that a correction has moved join the system that it solves."""
-MAX_DENSE_CURVATURE = 1000
-"""Variables up to which the curvature of all terms is summed to one dense matrix."""
 
 
 def lower_bound(
@@ -291,33 +288,7 @@ class _Dual:
             if reach.any():
                 size = norm_up(reach)
                 total += product_up(phi, factor, size, size, 0.500001)
-        # One matrix may make up for what another one lacks by rounding.
-        if total and not np.isfinite(total) and self._is_convex():
-            return 0.0
         return total
-
-    def _is_convex(self) -> bool:
-        """Whether H itself is proven positive semidefinite."""
-        H = self._curvature()
-        return H is not None and is_positive_semidefinite(
-            H.mid, float(round_up(radius_norm(H.rad)))
-        )
-
-    def _curvature(self) -> Enclosure | None:
-        """H as one dense matrix; None where it is too large."""
-        n = self.w.size
-        if n > MAX_DENSE_CURVATURE:
-            return None
-        H = Enclosure.of(np.zeros((n, n)))
-        for matrix, factor in self._curvatures():
-            H = H + Enclosure.of(matrix.toarray()) * factor
-        # Rows of zeros are zeros of all matrices, not what is left of larger entries.
-        entries = np.zeros(n, dtype=bool)
-        for matrix, _ in self._curvatures():
-            entries |= np.asarray(abs(matrix) @ np.ones(n)) > 0
-        if (entries & ~H.mid.any(axis=1)).any():
-            return None
-        return H
 
     # Gradients that are exactly 0
 

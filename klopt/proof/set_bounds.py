@@ -361,8 +361,9 @@ def _in_box(domain: BoxPlane, x: FloatArray) -> Enclosure | None:
     terms = normal * x
     error = math.fsum([*terms.tolist(), -domain.offset])
     rounded = (np.abs(normal) != 1) & (x != 0)
-    spread = UNIT_ROUNDOFF * float(np.abs(terms[rounded]).sum()) * (1 + gamma(x.size + 4))
-    spread += int(rounded.sum()) * ETA
+    spread = 0.0
+    if rounded.any():
+        spread = enlarged(UNIT_ROUNDOFF * float(np.abs(terms[rounded]).sum()), x.size)
     e = Enclosure(error, 2 * UNIT_ROUNDOFF * abs(error) + spread)
     if e.mid == 0 and e.rad == 0:
         return Enclosure.of(x)
