@@ -11,12 +11,15 @@ import time
 from fractions import Fraction as Q
 
 import flint
+import mpmath
 import numpy as np
 import pytest
 from scipy import sparse
 
 from klopt.errors import InvalidProblem
 from klopt.model.cones import Cones
+from klopt.model.functions import Bilinear, KernelQuadratic, Linear
+from klopt.model.sets import BoxPlane, OrderedSimplex, Simplex
 from klopt.proof.balls import enclosure_of_ball, working_bits
 from klopt.proof.cone_lower_bound import _Dual
 from klopt.proof.cone_slack import enclose_slack
@@ -27,11 +30,14 @@ from klopt.proof.dyadic import balanced, exact_sign_of_sum, with_sum
 from klopt.proof.enclosure import UNIT_ROUNDOFF, Enclosure, enclose_kernel_product
 from klopt.proof.exact_sums import exact_dot, two_products
 from klopt.proof.fill import can_be_factored, elimination_cost, fits, product_can_be_factored
+from klopt.proof.function_bounds import bounds_of_game, bounds_of_minimum
 from klopt.proof.kernel_product import enclose_in_blocks, enclose_in_slices, entry_bounds
 from klopt.proof.linear_systems import _by_disjoint_rows, _by_sparse_factor, shortest_correction
+from klopt.proof.log_det import enclose_congruence, log_det_change
 from klopt.proof.rational_psd import rational_psd
 from klopt.proof.rational_systems import RationalMatrix, independent
 from klopt.proof.semidefinite import cholesky_shift, eigenvalue_floor
+from klopt.proof.set_bounds import feasible_near, linear_floor
 from klopt.proof.statement import ConeStatement
 from klopt.proof.time_budget import budget
 
@@ -503,3 +509,156 @@ def test_balls_with_one_infinite_end() -> None:
         high = enclosure_of_ball(-wide)
     assert low.rad == math.inf
     assert high.rad == math.inf
+
+
+# ---- simple sets
+
+
+def least_over_box(g: np.ndarray, x: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> Q | None:
+    """The minimum of g'(z - x) over a box in rationals; None where there is none."""
+    total = Q(0)
+    for slope, at, low, high in zip(*(v.tolist() for v in (g, x, lower, upper)), strict=True):
+        side = low if slope > 0 else high
+        if not slope:
+            continue
+        if math.isinf(side):
+            return None
+        total += Q(slope) * (Q(side) - Q(at))
+    return total
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_linear_functions_of_whole_numbers_over_boxes(seed: int) -> None:
+    """Zeros, ones and sides that are infinite or equal: what is special must not be mistaken."""
+    rng = np.random.default_rng(seed)
+    n = 4
+    g = rng.integers(-2, 3, size=n).astype(float)
+    x = rng.integers(-2, 3, size=n).astype(float)
+    lower = np.where(rng.uniform(size=n) < 0.2, -np.inf, rng.integers(-3, 1, size=n))
+    upper = np.where(rng.uniform(size=n) < 0.2, np.inf, lower + rng.integers(0, 3, size=n))
+    upper = np.where(np.isnan(upper) | (upper == -np.inf), 2.0, upper)
+    box = BoxPlane(lower, upper)
+    for start in (None, x):
+        truth = least_over_box(g, np.zeros(n) if start is None else x, lower, upper)
+        found = linear_floor(box, Enclosure.of(g), start)
+        if truth is None:
+            assert found == -math.inf
+        else:
+            assert truth - 200 * U <= Q(found) <= truth
+
+
+def test_products_of_an_end_and_a_total_are_rounded_twice() -> None:
+    """(g - rad) total over a simplex: the smallest of two entries, both roundings against it."""
+    rng = np.random.default_rng(0)
+    for total in rng.uniform(1.0, 2.0, 20).tolist():
+        domain = Simplex(2, total)
+        mids = rng.uniform(1.0, 2.0, 60)
+        rads = rng.uniform(0.0, 0.5, 60)
+        for mid, rad in zip(mids.tolist(), rads.tolist(), strict=True):
+            g = Enclosure(np.array([mid, 4.0]), np.array([rad, rad]))
+            truth = (Q(mid) - Q(rad)) * Q(total)
+            assert truth - 40 * U <= Q(linear_floor(domain, g)) <= truth
+    one = OrderedSimplex(1, 2.0)
+    assert 2.9999 < linear_floor(one, Enclosure.of(np.array([3.0]))) <= 3.0
+
+
+def test_points_are_scaled_by_a_factor_that_is_rounded() -> None:
+    """x total / (sum of x) lies within the radius, entry by entry, and that is no larger."""
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        x = rng.uniform(0.1, 1.0, 3)
+        total = float(x.sum()) * (1 + float(rng.integers(-9, 10)) * 2.0**-50)
+        near = feasible_near(Simplex(3, total), x)
+        assert near is not None
+        factor = Q(total) / sum(exact(x))
+        for v, mid, rad in zip(exact(x), near.mid.tolist(), near.rad.tolist(), strict=True):
+            off = abs(v * factor - Q(mid))
+            assert off <= Q(rad) <= off * (1 + 16 * U) + Q(2) ** -1070
+
+
+def test_planes_at_underflow_and_at_equality() -> None:
+    """normal'x = offset up to the smallest number there is, and exactly."""
+    tiny = 2.0**-1074
+    box = BoxPlane(np.zeros(2), np.ones(2), np.ones(2), 0.0)
+    near = feasible_near(box, np.array([tiny, 0.0]))
+    assert near is None or near.lower[0] <= 0.0
+    half = BoxPlane(np.zeros(3), np.ones(3), np.array([1.0, -1.0, 0.0]), 0.5)
+    met = feasible_near(half, np.array([0.75, 0.25, 0.0]))
+    assert met is not None
+    assert not met.rad.any()
+    # The third coordinate is not in the plane: it does not move.
+    off = feasible_near(half, np.array([0.75, 0.25 + 2.0**-50, 0.5]))
+    assert off is not None
+    assert off.rad[2] <= 2 * tiny
+    assert off.rad[0] + off.rad[1] >= 2.0**-50
+    assert feasible_near(half, np.array([0.0, 1.0, 0.5])) is not None
+
+
+# ---- functions and games
+
+
+def test_kernel_quadratics_over_unbounded_boxes_have_no_formula_for_curvature() -> None:
+    """z^2 / 2 - 2 z over z >= 0 has the minimum -2 at z = 2; nothing above it is a lower end."""
+    function = KernelQuadratic(np.eye(1), np.ones(1), np.array([-2.0]))
+    domain = BoxPlane(np.zeros(1), np.full(1, np.inf))
+    for z in (0.0, 0.5, 1.0, 2.0, 3.0):
+        ends = bounds_of_minimum(function, domain, np.array([z]))
+        assert ends.lower <= -2.0
+        assert Q(ends.upper) >= Q(z) ** 2 / 2 - 2 * Q(z)
+    flat = bounds_of_minimum(Linear([-1.0]), domain, np.zeros(1))
+    assert flat.lower == -math.inf
+
+
+def test_games_need_a_strategy_for_each_end() -> None:
+    """[[1, -1], [-1, 1]] has the value 0: without a strategy of one side there is no end of it."""
+    game = Bilinear([[1.0, -1.0], [-1.0, 1.0]])
+    half, none = np.array([0.5, 0.5]), np.array([2.0, -1.0])
+    ends = bounds_of_game(game, Simplex(2), Simplex(2), half, none)
+    assert ends.lower == -math.inf
+    assert 0.0 <= ends.upper < 1e-12
+    ends = bounds_of_game(game, Simplex(2), Simplex(2), none, half)
+    assert -1e-12 < ends.lower <= 0.0
+    assert ends.upper == math.inf
+
+
+# ---- determinants
+
+
+@pytest.mark.parametrize("theta", [2.0**-40, 0.1, 0.3, 0.45, 0.49, 0.5, 0.6, 0.9, 0.99, 1.0, 1.4])
+def test_relative_changes_of_determinants(theta: float) -> None:
+    """-log(1 - theta) <= theta + theta^2 up to 1/2, and nothing beyond."""
+    for C, E in ((theta, 1.0), (theta / 3, 3.0)):
+        found = log_det_change(C, E)
+        if theta >= 0.5:
+            assert found.rad == math.inf
+            continue
+        assert found.mid == 0.0
+        product = Q(C) * Q(E)
+        assert mpmath.mpf(found.rad) >= -mpmath.log(1 - mpmath.mpf(theta) * (1 - 2.0**-52))
+        assert product + product**2 <= Q(found.rad) <= (product + product**2) * (1 + 16 * U)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 30])
+@pytest.mark.parametrize("wide", [False, True])
+def test_congruences_charge_what_their_lemma_says(n: int, wide: bool) -> None:
+    """Lemma D3 with 2 n + 1 roundings, in rationals: no less, and hardly more."""
+    rng = np.random.default_rng(n)
+    F = rng.normal(size=(2, n))
+    A = rng.normal(size=(n, n))
+    A = A + A.T
+    rad_F = np.abs(rng.normal(size=F.shape)) * (1e-9 if wide else 0.0)
+    rad_A = np.full(A.shape, 1e-10 if wide else 0.0)
+    found = enclose_congruence(Enclosure(F, rad_F), Enclosure(A, rad_A))
+    u = 2.0**-53
+    g = Q((2 * n + 1) * u) / (1 - (2 * n + 1) * U)
+    H = [
+        [abs(a) + r + r / g for a, r in zip(exact(F[i]), exact(rad_F[i]), strict=True)]
+        for i in range(2)
+    ]
+    sizes = [
+        [g * abs(Q(float(A[i, j]))) + Q(float(rad_A[i, j])) for j in range(n)] for i in range(n)
+    ]
+    for i in range(2):
+        for j in range(2):
+            least = sum((H[i][k] * sizes[k][m] * H[j][m] for k in range(n) for m in range(n)), Q(0))
+            assert least <= Q(float(found.rad[i, j])) <= least * Q("1.00001")

@@ -41,7 +41,6 @@ from klopt.model.sets import BoxPlane, Product, SimpleSet
 from klopt.proof.convexity import curvature_beside
 from klopt.proof.directed import difference_down, product_up, sum_up, total_up
 from klopt.proof.enclosure import (
-    ETA,
     Enclosure,
     EnclosureLike,
     enclose_kernel_product,
@@ -206,8 +205,7 @@ def _by_formula(
         terms = [value]
         if near.rad.any():
             first = float((np.abs(g.mid) + g.rad) @ near.rad)
-            first = sum_up(product_up(first, 1 + gamma(p.size + 4)), p.size * ETA)
-            terms.append(Enclosure(0.0, first))
+            terms.append(Enclosure(0.0, enlarged(first, p.size)))
             matrix = _matrix(function)
             if matrix is not None:
                 size = _weighted(function, total_up(near.rad))

@@ -144,8 +144,8 @@ def enclose_congruence(F: EnclosureLike, A: EnclosureLike) -> Enclosure:
     left, left_rad = _parts(F)
     middle, middle_rad = _parts(A)
     n = len(middle)
-    # Two products of n terms each, and a few roundings to spare.
-    g = gamma(2 * n + 16)
+    # Two products of n terms each, and the mean with the transpose.
+    g = gamma(2 * n + 1)
     mid = left @ middle @ left.T
     H = np.abs(left)
     if left_rad is not None:

@@ -300,7 +300,7 @@ def _scaled(x: FloatArray, parts: FloatArray, total: float) -> Enclosure | None:
     if missing == 0:
         return Enclosure.of(x)
     # |total / sum - 1| = |total - sum| / sum, the numerator known up to one rounding.
-    rounding = 2 * UNIT_ROUNDOFF * abs(missing)
+    rounding = UNIT_ROUNDOFF * abs(missing)
     least_sum = difference_down(total, sum_up(missing, rounding))
     most = quotient_up(sum_up(abs(missing), rounding), least_sum)
     # A sum that may be 0 has an infinite share.
@@ -365,8 +365,6 @@ def _in_box(domain: BoxPlane, x: FloatArray) -> Enclosure | None:
     if rounded.any():
         spread = enlarged(UNIT_ROUNDOFF * float(np.abs(terms[rounded]).sum()), x.size)
     e = Enclosure(error, 2 * UNIT_ROUNDOFF * abs(error) + spread)
-    if e.mid == 0 and e.rad == 0:
-        return Enclosure.of(x)
 
     # By how much each coordinate can move so that its term falls, and so that it rises.
     size = float(np.abs(x).max(initial=0.0)) or 1.0
