@@ -23,7 +23,8 @@ to standard output, news of the run to standard error.
 Some mutants are the same program in other words, and no test can tell them apart:
 
     by rule      a constant expression of the same value (1 + 3u is the float 1 + 4u), `strict=True` of
-                 `zip`, which only raises, `if TYPE_CHECKING`
+                 `zip`, which only raises, `if TYPE_CHECKING`, the midpoint of an enclosure of all
+                 numbers
     by proof     those of `mutation_equivalent.toml`, each with its reason
 
 They are run and counted like all others, and the table has a column for those of them that survive:
@@ -241,6 +242,10 @@ def _same_by_rule(owner: ast.AST, child: ast.AST, changed: ast.AST) -> str:
         return "`strict=True` only raises"
     if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
         return "imports for the type checker"
+    if isinstance(owner, ast.Call) and ast.unparse(owner.func) == "Enclosure":
+        middle, *radius = owner.args
+        if child is middle and [ast.unparse(r) for r in radius] in (["math.inf"], ["np.inf"]):
+            return "the midpoint of an enclosure of all numbers"
     return ""
 
 

@@ -21,7 +21,7 @@ from klopt.model.cones import Cones
 from klopt.model.functions import Bilinear, KernelQuadratic, Linear
 from klopt.model.sets import BoxPlane, OrderedSimplex, Simplex
 from klopt.proof.balls import enclosure_of_ball, working_bits
-from klopt.proof.cone_lower_bound import _Dual
+from klopt.proof.cone_lower_bound import _Dual, lower_bound
 from klopt.proof.cone_slack import enclose_slack
 from klopt.proof.cone_upper_bound import doubtful_rows, upper_bound
 from klopt.proof.cone_witnesses import DualWitness, PrimalWitness
@@ -662,3 +662,41 @@ def test_congruences_charge_what_their_lemma_says(n: int, wide: bool) -> None:
         for j in range(2):
             least = sum((H[i][k] * sizes[k][m] * H[j][m] for k in range(n) for m in range(n)), Q(0))
             assert least <= Q(float(found.rad[i, j])) <= least * Q("1.00001")
+
+
+# ---- lower ends
+
+
+@pytest.mark.parametrize("w", [0.0, 0.5, 10.0, -10.0])
+@pytest.mark.parametrize("bound", ["within", "radius"])
+def test_what_lacks_convexity_is_charged_from_w(w: float, bound: str) -> None:
+    """min -x^2 / 2 over |x| <= 1 is -1/2, wherever the tangent is taken."""
+    none = sparse.csc_array((0, 1))
+    wide = sparse.csc_array(np.array([[1.0], [-1.0]]))
+    concave = sparse.csc_array([[-1.0]])
+    for A, cones in ((none, Cones()), (wide, Cones(nonneg=2))):
+        b = np.full(A.shape[0], 5.0)
+        statement = ConeStatement(np.zeros(1), A, b, cones, concave, **{bound: 1.0})
+        found = lower_bound(statement, DualWitness(np.array([w]), np.zeros(b.size))).value
+        assert found <= -0.5
+        # -w^2 / 2 + w^2 - 5 |w| - (5 + |w|)^2 / 2 in the worst case.
+        assert found >= -13 - 15 * abs(w)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_one_bound_is_enough_for_a_gradient_of_the_right_sign(sign: float) -> None:
+    """min x over x >= 1, and -x over x <= 1: no multiplier and nothing to solve."""
+    A = sparse.csc_array([[-sign]])
+    statement = ConeStatement(np.array([sign]), A, np.array([-1.0]), Cones(nonneg=1))
+    zero = DualWitness(np.zeros(1), np.zeros(1))
+    found = lower_bound(statement, zero, solving=False)
+    assert 1 - 4 * U <= Q(found.value) <= 1
+    assert "bounds of the variables" in found.by
+    # The other way round the objective has no bound.
+    other = ConeStatement(np.array([-sign]), A, np.array([-1.0]), Cones(nonneg=1))
+    assert lower_bound(other, zero).value == -math.inf
+    assert lower_bound(other, zero, solving=False).value == -math.inf
+    # Multipliers of the wrong sign are none, and those that are no numbers prove nothing.
+    assert lower_bound(statement, DualWitness(np.zeros(1), np.array([-1.0]))).value == found.value
+    assert lower_bound(statement, DualWitness(np.zeros(1), np.array([np.nan]))).value == -math.inf
+    assert lower_bound(statement, DualWitness(np.array([np.inf]), np.zeros(1))).value == -math.inf
