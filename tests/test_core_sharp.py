@@ -22,18 +22,21 @@ from klopt.model.functions import Bilinear, KernelQuadratic, Linear
 from klopt.model.sets import BoxPlane, OrderedSimplex, Simplex
 from klopt.proof.balls import enclosure_of_ball, working_bits
 from klopt.proof.cone_lower_bound import _Dual, lower_bound
-from klopt.proof.cone_slack import enclose_slack
+from klopt.proof.cone_slack import enclose_slack, enclose_value, slack_summed_exactly
 from klopt.proof.cone_upper_bound import doubtful_rows, upper_bound
 from klopt.proof.cone_witnesses import DualWitness, PrimalWitness
 from klopt.proof.convexity import curvature_beside, negative_curvature
 from klopt.proof.dyadic import balanced, exact_sign_of_sum, with_sum
-from klopt.proof.enclosure import UNIT_ROUNDOFF, Enclosure, enclose_kernel_product
+from klopt.proof.enclosure import UNIT_ROUNDOFF, Enclosure, enclose_dot, enclose_kernel_product
+from klopt.proof.exact_rank import dependence
 from klopt.proof.exact_sums import exact_dot, two_products
+from klopt.proof.faces import turned
 from klopt.proof.fill import can_be_factored, elimination_cost, fits, product_can_be_factored
 from klopt.proof.function_bounds import bounds_of_game, bounds_of_minimum
 from klopt.proof.kernel_product import enclose_in_blocks, enclose_in_slices, entry_bounds
 from klopt.proof.linear_systems import _by_disjoint_rows, _by_sparse_factor, shortest_correction
 from klopt.proof.log_det import enclose_congruence, log_det_change
+from klopt.proof.rational import RationalProgram
 from klopt.proof.rational_psd import rational_psd
 from klopt.proof.rational_systems import RationalMatrix, independent
 from klopt.proof.semidefinite import cholesky_shift, eigenvalue_floor
@@ -700,3 +703,123 @@ def test_one_bound_is_enough_for_a_gradient_of_the_right_sign(sign: float) -> No
     assert lower_bound(statement, DualWitness(np.zeros(1), np.array([-1.0]))).value == found.value
     assert lower_bound(statement, DualWitness(np.zeros(1), np.array([np.nan]))).value == -math.inf
     assert lower_bound(statement, DualWitness(np.array([np.inf]), np.zeros(1))).value == -math.inf
+
+
+# ---- exact ranks and compressions
+
+
+def equations(first: int, b: tuple[int, int] = (1, 1)) -> RationalProgram:
+    """first x + y = b_0, y = b_1: independent, and modulo a divisor of `first` not."""
+    rows = (((0, Q(first)), (1, Q(1))), ((1, Q(1)),))
+    return RationalProgram((Q(0), Q(0)), rows, tuple(map(Q, b)), zero=2)
+
+
+def test_a_prime_that_divides_a_minor_is_followed_by_another() -> None:
+    primes = [2**61 - 1, 2**31 - 1, 2**89 - 1]
+    for first in (1, primes[0], primes[1], primes[0] * primes[1], primes[0] * primes[2]):
+        found = dependence(equations(first))
+        assert found is not None
+        assert found.independent.tolist() == [0, 1]
+        assert found.dependent.size == 0
+    # Of all three, nothing is said.
+    assert dependence(equations(math.prod(primes))) is None
+
+
+@pytest.mark.parametrize("off", [Q(3), Q(-3), Q(1, 7)])
+def test_contradictions_are_farkas_vectors(off: Q) -> None:
+    """x + 2 y = 1, x = 2, and 3 x + 4 y = 6 + off: the last is 2 and 1 times the others, but for off."""
+    rows = (((0, Q(1)), (1, Q(2))), ((0, Q(1)),), ((0, Q(3)), (1, Q(4))))
+    b = (Q(1), Q(2), Q(4) + off)
+    found = dependence(RationalProgram((Q(0), Q(0)), rows, b, zero=3))
+    assert found is not None
+    assert not found.consistent
+    (change,) = found.changes
+    y = found.farkas
+    assert sum(v * w for v, w in zip(y, b, strict=True)) == -abs(change.amount) * abs(y[change.row])
+    for j in range(2):
+        assert sum(dict(row).get(j, Q(0)) * v for row, v in zip(rows, y, strict=True)) == 0
+    # With b changed by the amount, and only then, it agrees.
+    for amount, agrees in (
+        (change.amount, True),
+        (-change.amount, False),
+        (2 * change.amount, False),
+    ):
+        moved = list(b)
+        moved[change.row] += amount
+        again = dependence(RationalProgram((Q(0), Q(0)), rows, tuple(moved), zero=3))
+        assert again is not None
+        assert again.consistent is agrees
+
+
+@pytest.mark.parametrize("a", [2**24, 2**24 + 1])
+def test_turned_blocks_stay_far_from_rounding(a: int) -> None:
+    """[V w] = [[1, -a], [a, 1]]: its entries times the order may be 2^25, and no more."""
+    rows = sparse.csc_array(np.zeros((3, 1)))
+    b = np.array([1.0, 0.0, 1.0])
+    statement = ConeStatement(np.zeros(1), rows, b, Cones(psd=(2,)), plain=True)
+    V, w = np.array([[1.0], [float(a)]]), np.array([-float(a), 1.0])
+    found = turned(statement, 0, V, w)
+    if a > 2**24:
+        assert found is None
+        return
+    assert found is not None
+    # [V w]'[V w] = (1 + a^2) I.
+    assert found.b.tolist() == [1.0 + a * a, 0.0, 1.0 + a * a]
+
+
+# ---- limits that are documented
+
+
+@pytest.mark.parametrize("n", [1, 2, 9, 60])
+def test_factorisations_of_nothing_lose_what_underflows(n: int) -> None:
+    """n + 2 operations on each of n entries of a row, each off by eta at most."""
+    found = Q(cholesky_shift(np.zeros((n, n))))
+    least = n * (n + 2) * Q(2) ** -1074
+    assert least <= found <= 4 * least + 16 * Q(2) ** -1074
+
+
+@pytest.mark.parametrize("n", [100, 101])
+def test_as_many_terms_of_a_value_are_summed_exactly_as_it_says(n: int) -> None:
+    rng = np.random.default_rng(n)
+    x, y = rng.uniform(1.0, 2.0, size=(2, n))
+    found = enclose_value(x, y)
+    by_lemma = enclose_dot(x, y)
+    if n > 100:
+        assert (found.mid, found.rad) == (by_lemma.mid, by_lemma.rad)
+    else:
+        assert found.rad <= math.ulp(found.mid) / 2 < by_lemma.rad
+
+
+@pytest.mark.parametrize("n", [200_000, 200_001])
+def test_as_many_terms_of_a_slack_are_summed_exactly_as_it_says(n: int) -> None:
+    rng = np.random.default_rng(n)
+    row = sparse.csc_array(rng.uniform(1.0, 2.0, size=(1, n)))
+    x = rng.uniform(1.0, 2.0, size=n)
+    statement = ConeStatement(np.zeros(n), row, np.zeros(1), Cones(nonneg=1))
+    slack = enclose_slack(statement, x)
+    exactly = slack_summed_exactly(statement, x, slack, np.array([0]))
+    if n > 200_000:
+        assert exactly is slack
+    else:
+        assert exactly.rad[0] <= math.ulp(float(exactly.mid[0])) < slack.rad[0]
+        assert abs(exactly.mid[0] - slack.mid[0]) <= slack.rad[0]
+
+
+def test_a_few_rows_and_many_are_summed_alike() -> None:
+    rng = np.random.default_rng(0)
+    m, n = 7, 5
+    A = rng.normal(size=(m, n))
+    x = rng.normal(size=n)
+    statement = ConeStatement(np.zeros(n), sparse.csc_array(A), A @ x, Cones(nonneg=m))
+    slack = enclose_slack(statement, x)
+    for rows in (np.arange(4), np.arange(5), np.array([6]), np.array([1, 3, 5])):
+        found = slack_summed_exactly(statement, x, slack, rows)
+        for i in range(m):
+            truth = Q(float(statement.b[i])) - sum(
+                (a * v for a, v in zip(exact(A[i]), exact(x), strict=True)), Q(0)
+            )
+            assert abs(truth - Q(float(found.mid[i]))) <= Q(float(found.rad[i]))
+            if i in rows:
+                assert Q(float(found.rad[i])) <= U * abs(truth) * 2
+            else:
+                assert found.rad[i] == slack.rad[i]
