@@ -823,3 +823,34 @@ def test_a_few_rows_and_many_are_summed_alike() -> None:
                 assert Q(float(found.rad[i])) <= U * abs(truth) * 2
             else:
                 assert found.rad[i] == slack.rad[i]
+
+
+# ---- blocks and errors, each by itself
+
+
+def test_blocks_do_not_see_each_other() -> None:
+    """[[1, 2], [2, 1]] has the eigenvalue -1, whatever stands beside it."""
+    large = 1e20 * np.array([[2.0, 1.0], [1.0, 2.0]])
+    small = np.array([[1.0, 2.0], [2.0, 1.0]])
+    for blocks in ((large, small), (small, large)):
+        P = sparse.csc_array(sparse.block_diag(blocks))
+        assert 1.0 <= negative_curvature(P) <= 1.0 + 1e-12
+
+
+def test_stored_zeros_of_a_diagonal_are_no_curvature() -> None:
+    stored = sparse.csc_array((np.array([0.0, 1.0]), np.arange(2), np.arange(3)), shape=(2, 2))
+    found = curvature_beside([(stored, 1.0)], np.array([1]))
+    assert found is not None
+    assert found.tolist() == [0.5]
+    assert curvature_beside([(stored, 1.0)], np.array([0])) is None
+
+
+@pytest.mark.parametrize("share", [2.0**-20, 2.0**-10, 2.0**-5])
+def test_errors_of_a_matrix_are_charged_as_the_lemma_says(share: float) -> None:
+    """B = (1, 1): alpha is (1 + e)^2 - 1, and ||d|| at most |r| / sqrt(2 (1 - alpha))."""
+    r = Enclosure.of(np.array([1.0]))
+    alpha = (1 + Q(share)) ** 2 - 1
+    radius = Enclosure(np.ones((1, 2)), np.full((1, 2), share))
+    for found in (shortest_correction(np.ones((1, 2)), r, share), shortest_correction(radius, r)):
+        least = 1 / (2 * (1 - alpha))
+        assert least <= Q(found) ** 2 <= least * Q("1.00001")
