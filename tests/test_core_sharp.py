@@ -835,6 +835,7 @@ def test_blocks_do_not_see_each_other() -> None:
     for blocks in ((large, small), (small, large)):
         P = sparse.csc_array(sparse.block_diag(blocks))
         assert 1.0 <= negative_curvature(P) <= 1.0 + 1e-12
+    assert negative_curvature(sparse.csc_array(np.diag([1.0, 2.0, 3.0]))) == 0.0
 
 
 def test_stored_zeros_of_a_diagonal_are_no_curvature() -> None:
@@ -854,3 +855,57 @@ def test_errors_of_a_matrix_are_charged_as_the_lemma_says(share: float) -> None:
     for found in (shortest_correction(np.ones((1, 2)), r, share), shortest_correction(radius, r)):
         least = 1 / (2 * (1 - alpha))
         assert least <= Q(found) ** 2 <= least * Q("1.00001")
+
+
+# ---- upper ends of programs without a point
+
+
+def test_equations_that_contradict_each_other_have_no_upper_end() -> None:
+    """x = 1 and x = 2, and three equations of which two are enough to say so."""
+    for A, b in (
+        ([[1.0], [1.0]], [1.0, 2.0]),
+        ([[1.0, 1.0], [2.0, 2.0], [1.0, 0.0]], [1.0, 3.0, 0.5]),
+        ([[1.0, 1.0], [1.0, 0.0], [2.0, 2.0]], [1.0, 0.5, 3.0]),
+    ):
+        rows = np.array(A)
+        statement = ConeStatement(
+            np.zeros(rows.shape[1]), sparse.csc_array(rows), np.array(b), Cones(zero=len(b))
+        )
+        for point in (np.ones(rows.shape[1]), np.full(rows.shape[1], 0.5)):
+            assert upper_bound(statement, PrimalWitness(point)).value == math.inf
+        if len(b) == 2:
+            continue
+        # The same where they agree has one.
+        agreeing = rows @ np.full(rows.shape[1], 0.5)
+        consistent = ConeStatement(
+            np.zeros(rows.shape[1]), sparse.csc_array(rows), agreeing, Cones(zero=len(b))
+        )
+        near = np.full(rows.shape[1], 0.5 + 2.0**-40)
+        assert 0 <= upper_bound(consistent, PrimalWitness(near)).value < 1e-9
+
+
+def test_the_rounding_of_a_slack_adds_to_the_way_to_the_solution() -> None:
+    """a'z + x <= b, z >= z_0, x = d: feasible only if b - a'z_0 >= d, which rounding hides."""
+    false = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        k = 30
+        a, z = rng.uniform(1.0, 2.0, size=(2, k))
+        A = np.zeros((k + 2, k + 1))
+        A[0, k] = 1.0
+        A[1] = np.append(a, 1.0)
+        A[2:, :k] = -np.eye(k)
+        x = np.append(z, 0.0)
+        size = float(a @ z)
+        b = size * (1 + 80 * UNIT_ROUNDOFF)
+        lower = np.concatenate([[0.0, b], -z])
+        cones = Cones(zero=1, nonneg=k + 1)
+        slack = enclose_slack(ConeStatement(np.zeros(k + 1), sparse.csc_array(A), lower, cones), x)
+        d = float(slack.mid[1]) * (1 - 1e-5)
+        right = np.concatenate([[d, b], -z])
+        statement = ConeStatement(np.zeros(k + 1), sparse.csc_array(A), right, cones)
+        truth = Q(b) - sum(v * w for v, w in zip(exact(a), exact(z), strict=True)) - Q(d)
+        if truth < 0:
+            false += 1
+            assert upper_bound(statement, PrimalWitness(x)).value == math.inf
+    assert false
