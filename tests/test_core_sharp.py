@@ -906,3 +906,20 @@ def test_the_rounding_of_a_slack_adds_to_the_way_to_the_solution() -> None:
         statement = ConeStatement(np.zeros(k + 2), rows, right, cones)
         assert 0.0 <= upper_bound(statement, PrimalWitness(point)).value < 1e-300
     assert infeasible
+
+
+@pytest.mark.parametrize("count", [1, 6])
+def test_equations_that_no_variable_can_change_are_left_alone(count: int) -> None:
+    """z = 1 holds exactly and fixes z; 3 x + 3 y = 1 is solved next to the point."""
+    A = np.zeros((count + 1, count + 2))
+    A[:count, :count] = np.eye(count)
+    A[count, count:] = 3.0
+    statement = ConeStatement(
+        np.ones(count + 2), sparse.csc_array(A), np.ones(count + 1), Cones(zero=count + 1)
+    )
+    point = np.concatenate([np.ones(count), np.full(2, 1 / 6)])
+    found = upper_bound(statement, PrimalWitness(point)).value
+    assert count + Q(1, 3) <= Q(found) <= count + Q(1, 3) + 100 * U * count
+    # Where it does not hold, nothing next to the point does.
+    point[0] = 1.5
+    assert upper_bound(statement, PrimalWitness(point)).value == math.inf
