@@ -39,7 +39,11 @@ from klopt.proof.log_det import enclose_congruence, log_det_change
 from klopt.proof.rational import RationalProgram
 from klopt.proof.rational_psd import rational_psd
 from klopt.proof.rational_systems import RationalMatrix, independent
-from klopt.proof.semidefinite import cholesky_shift, eigenvalue_floor
+from klopt.proof.semidefinite import (
+    cholesky_shift,
+    eigenvalue_floor,
+    is_positive_semidefinite,
+)
 from klopt.proof.set_bounds import feasible_near, linear_floor
 from klopt.proof.statement import ConeStatement
 from klopt.proof.time_budget import budget
@@ -923,3 +927,13 @@ def test_equations_that_no_variable_can_change_are_left_alone(count: int) -> Non
     # Where it does not hold, nothing next to the point does.
     point[0] = 1.5
     assert upper_bound(statement, PrimalWitness(point)).value == math.inf
+
+
+def test_margins_larger_than_the_diagonal_are_charged_for_their_rounding() -> None:
+    """[[t, c], [c, t]] with c the next float above t has a negative eigenvalue, and a zero diagonal
+    of the matrix it comes from says nothing about the size of its pivots."""
+    rng = np.random.default_rng(0)
+    for t in rng.uniform(1.0, 4.0, 300).tolist():
+        c = math.nextafter(t, math.inf)
+        assert not is_positive_semidefinite(np.array([[0.0, c], [c, 0.0]]), -t)
+        assert is_positive_semidefinite(np.array([[0.0, t], [t, 0.0]]), -t * (1 + 1e-14))
