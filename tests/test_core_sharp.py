@@ -937,3 +937,16 @@ def test_margins_larger_than_the_diagonal_are_charged_for_their_rounding() -> No
         c = math.nextafter(t, math.inf)
         assert not is_positive_semidefinite(np.array([[0.0, c], [c, 0.0]]), -t)
         assert is_positive_semidefinite(np.array([[0.0, t], [t, 0.0]]), -t * (1 + 1e-14))
+
+
+@pytest.mark.parametrize("units", [-5, -1, 1, 5])
+def test_what_is_at_its_bound_stays_there(units: int) -> None:
+    """The sum is moved by a few units: the entry that is farthest from its bounds takes all of it."""
+    x = np.array([0.0, 0.5, 1.0, 0.125, 1.0, 0.0])
+    total = 2.625 + units * 2.0**-50
+    found = with_sum(x, total)
+    assert exact_sign_of_sum(found, total) == 0
+    assert np.flatnonzero(found != x).tolist() == [1]
+    # What lies beyond a bound is brought back to it.
+    back = with_sum(np.array([1.0 + 2.0**-52, 0.5, -(2.0**-60)]), 1.5)
+    assert back.tolist() == [1.0, 0.5, 0.0]
