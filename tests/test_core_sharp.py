@@ -22,6 +22,7 @@ from klopt.model.functions import Bilinear, KernelQuadratic, Linear
 from klopt.model.sets import BoxPlane, OrderedSimplex, Simplex
 from klopt.proof.balls import enclosure_of_ball, working_bits
 from klopt.proof.cone_lower_bound import _Dual, lower_bound
+from klopt.proof.cone_membership import block_matrix
 from klopt.proof.cone_slack import enclose_slack, enclose_value, slack_summed_exactly
 from klopt.proof.cone_upper_bound import doubtful_rows, upper_bound
 from klopt.proof.cone_witnesses import DualWitness, PrimalWitness
@@ -950,3 +951,25 @@ def test_what_is_at_its_bound_stays_there(units: int) -> None:
     # What lies beyond a bound is brought back to it.
     back = with_sum(np.array([1.0 + 2.0**-52, 0.5, -(2.0**-60)]), 1.5)
     assert back.tolist() == [1.0, 0.5, 0.0]
+
+
+def test_enclosures_contain_their_ends_and_nothing_beyond() -> None:
+    wide = Enclosure(np.array([1.0, 2.0]), np.array([0.5, 0.0]))
+    assert wide.contains(np.array([0.5, 2.0]))
+    assert wide.contains(np.array([1.5, 2.0]))
+    for outside in ([0.25, 2.0], [1.75, 2.0], [1.0, 2.5], [1.0, 1.5]):
+        assert not wide.contains(np.array(outside))
+
+
+@pytest.mark.parametrize("value", [-2.0, -1.0, 1.0, 2.0, 3.0, 2.0**-1074])
+def test_entries_off_the_diagonal_are_rounded_and_zeros_are_not(value: float) -> None:
+    """svec divides by the root of 2: an irrational number, whatever is special about the entry."""
+    statement = ConeStatement(
+        np.zeros(1), sparse.csc_array((3, 1)), np.zeros(3), Cones(psd=(2,)), plain=False
+    )
+    M = block_matrix(statement, Enclosure.of(np.array([value, value, value])))
+    assert (M.rad[0, 0], M.rad[1, 1]) == (0.0, 0.0)
+    mid, rad = abs(Q(float(M.mid[1, 0]))), Q(float(M.rad[1, 0]))
+    assert max(mid - rad, Q(0)) ** 2 <= Q(value) ** 2 / 2 <= (mid + rad) ** 2
+    assert rad <= 4 * U * mid + Q(2) ** -1070
+    assert not block_matrix(statement, Enclosure.of(np.array([value, 0.0, value]))).rad.any()
