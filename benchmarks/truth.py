@@ -46,7 +46,7 @@ import tempting
 from klopt.errors import InvalidProblem, NoRoute
 
 SOLVES = 10_000
-PAGE = ROOT / "docs" / "performance" / "truth.txt"
+PAGE = ROOT / "docs" / "truth.txt"
 REPORT_EVERY_S = 5.0
 
 

@@ -43,7 +43,7 @@ def _version() -> str:
 
 
 def _find_sibling_packages() -> None:
-    """In a checkout `problems/` and `solvers/` lie beside this folder, not in it: look for them there.
+    """In a checkout `problems/`, `solvers/` and `checker/` lie beside this folder, not in it: look for them there.
 
     Without this, Python started in the repository finds `./klopt` before an installed wheel and
     misses `klopt.problems`.

@@ -2,8 +2,10 @@
 
 from . import learners as learners, problems as problems
 from .bench.comparison import Comparison as Comparison, compare as compare
+from .certificates.files import check as check
 from .conformance.checks import Check as Check, Status as Status
 from .conformance.suite import check_backend as check_backend, check_problem as check_problem
+from .engine.cvxpy_solver import CVXPY as CVXPY
 from .engine.pipeline import solve as solve
 from .engine.planner import Plan as Plan, Refusal as Refusal, Route as Route, plan as plan
 from .engine.registry import backends as backends, register as register
@@ -16,6 +18,7 @@ from .errors import (
     NotCertified as NotCertified,
     UncertifiedFit as UncertifiedFit,
 )
+from .judging.entry import judge as judge
 from .kernels.gram import Gram as Gram
 from .model.backend import (
     Answer as Answer,

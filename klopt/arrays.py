@@ -54,6 +54,7 @@ __all__ = [
     "csc",
     "flag",
     "freeze",
+    "frozen_csc",
     "is_locked",
     "matrix",
     "memory_budget",
@@ -185,7 +186,7 @@ def csc(
     # A dense matrix is checked as such: its index and value are at hand for a message.
     if not sparse.issparse(value):
         dense = matrix(name, value, shape)
-        return _frozen_csc(sparse.csc_array(dense))
+        return frozen_csc(sparse.csc_array(dense))
     result = sparse.csc_array(_real_sparse(name, value, shape))
     bad = np.flatnonzero(~np.isfinite(result.data))
     if bad.size:
@@ -196,7 +197,7 @@ def csc(
         raise InvalidProblem(
             f"{name}[{row}, {column}] is {result.data[first]}; every entry must be a finite number"
         )
-    return _frozen_csc(result)
+    return frozen_csc(result)
 
 
 def sound_sparse(name: str, value: object) -> Any:
@@ -768,7 +769,12 @@ def _refuse_outside(name: str, indices: npt.NDArray[Any], size: int) -> None:
         raise _corrupt(name, first, indices[first], f"0 to {size - 1}")
 
 
-def _frozen_csc(result: SparseMatrix) -> SparseMatrix:
+def frozen_csc(result: SparseMatrix) -> SparseMatrix:
+    """Make a CSC matrix of finite numbers, which klopt itself has built, canonical and read-only.
+
+    >>> frozen_csc(sparse.csc_array([[0.0, 2.0]])).data.flags.writeable
+    False
+    """
     result.sum_duplicates()
     result.eliminate_zeros()
     result.sort_indices()

@@ -18,6 +18,7 @@ from scipy import sparse
 
 from klopt.arrays import FloatArray
 from klopt.kernels.gram import Gram
+from klopt.model.cones import Cones
 from klopt.model.features import Feature
 from klopt.model.forms import SimplexForm, Start
 from klopt.model.functions import KernelQuadratic
@@ -34,6 +35,8 @@ from klopt.problems._margin.data import (
 from klopt.problems._margin.forms import KernelMargin, Units, refuse_large_penalty
 from klopt.problems._margin.proof import epsilon_margin_proof, middle_of
 from klopt.problems._margin.witness import epsilon_margin_witness
+from klopt.proof.cone_witnesses import ConeClaim
+from klopt.proof.statement import ConeStatement
 
 __all__ = ["EpsilonMargin"]
 
@@ -153,6 +156,30 @@ class EpsilonMargin(KernelMargin):
     def proof(self, witness: Point) -> Bracket:
         """Return what a witness proves."""
         return epsilon_margin_proof(self.K, self.y, self.C, self.epsilon, witness)
+
+    def cone_claim(self, point: Point) -> ConeClaim | None:
+        """Return minimise x'Kx/2 - y'x + epsilon 1't over |x| <= t, -C <= x <= C, 1'x = 0."""
+        n = self.K.size
+        unit = sparse.eye_array(n)
+        none = sparse.csr_array((n, n))
+        plane = sparse.csr_array(np.repeat([[1.0, 0.0]], n, axis=1))
+        tube = sparse.block_array([[unit, -unit], [-unit, -unit]])
+        box = sparse.block_array([[unit, none], [-unit, none]])
+        A = sparse.vstack([plane, tube, box], format="csc")
+        b = np.concatenate([np.zeros(2 * n + 1), np.full(2 * n, self.C)])
+        P = sparse.csc_array(sparse.block_diag([self.K.matrix, none]))
+        c = np.concatenate([-self.y, np.full(n, self.epsilon)])
+        statement = ConeStatement(c, A, b, Cones(zero=1, nonneg=4 * n), P)
+
+        beta = point.beta
+        bias = float(point.bias) if "bias" in tuple(point) else 0.0
+        # Each point shares epsilon among the two sides of the tube; bounds take what is left.
+        above = np.clip(
+            (self.epsilon - (self.K.matrix @ beta + bias - self.y)) / 2, 0, self.epsilon
+        )
+        multipliers = np.concatenate([[bias], above, self.epsilon - above, np.zeros(2 * n)])
+        x = np.concatenate([beta, np.abs(beta)])
+        return ConeClaim(statement, x, multipliers, np.zeros(0), scale=-1.0)
 
     # The sample and the examples
 

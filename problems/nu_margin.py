@@ -22,6 +22,7 @@ from scipy import sparse
 from klopt.arrays import EPS, FloatArray, MatrixLike, positive
 from klopt.errors import InvalidProblem
 from klopt.kernels.gram import Gram, binary_labels
+from klopt.model.cones import Cones
 from klopt.model.features import Feature
 from klopt.model.forms import SimplexForm, Start
 from klopt.model.functions import KernelQuadratic, Oracle
@@ -30,6 +31,8 @@ from klopt.problems._margin.cone_forms import Polyhedron
 from klopt.problems._margin.forms import LabelledMargin, Units
 from klopt.problems._margin.proof import largest_nu, nu_margin_proof
 from klopt.problems._margin.witness import class_order, class_simplices, nu_margin_witness
+from klopt.proof.cone_witnesses import ConeClaim
+from klopt.proof.statement import ConeStatement
 
 __all__ = ["NuMargin"]
 
@@ -128,6 +131,20 @@ class NuMargin(LabelledMargin):
     def proof(self, witness: Point) -> Bracket:
         """Return what a witness proves."""
         return nu_margin_proof(self.K, self.y, self.nu, witness)
+
+    def cone_claim(self, point: Point) -> ConeClaim | None:
+        """Return the problem as a quadratic program; n a <= 1 stands for a <= 1/n, which rounds."""
+        n = self.K.size
+        unit = sparse.eye_array(n)
+        one = sparse.csr_array(np.ones((1, n)))
+        A = sparse.vstack([sparse.csr_array(self.y[None, :]), -unit, n * unit, -one], format="csc")
+        b = np.concatenate([np.zeros(n + 1), np.ones(n), [-self.nu]])
+        Q = sparse.csc_array(self.y[:, None] * self.K.matrix * self.y)
+        statement = ConeStatement(np.zeros(n), A, b, Cones(zero=1, nonneg=2 * n + 1), Q)
+        multipliers = np.zeros(b.size)
+        multipliers[0] = float(point.bias)
+        multipliers[-1] = max(float(point.rho), 0.0)
+        return ConeClaim(statement, point.alpha, multipliers, np.zeros(0))
 
     # The sample and the examples
 

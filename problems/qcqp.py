@@ -31,10 +31,11 @@ from klopt.errors import InvalidProblem
 from klopt.model.cones import Cones
 from klopt.model.features import Feature
 from klopt.model.forms import ConeForm
-from klopt.model.problem import Bracket, Example, Formulation, Point, Sense, Statement
+from klopt.model.problem import Example, Formulation, Point, Sense, Statement
+from klopt.programs.epigraph import Epigraph
 from klopt.programs.formats.model import Model, Names, QuadraticRow
 from klopt.programs.program import Program
-from klopt.programs.psd_factor import factor, refuse_indefinite
+from klopt.programs.psd_factor import averaged_note, convex_matrix, factor
 from klopt.programs.quadratic_constraints import QuadraticCone
 from klopt.programs.rows import (
     BoundsLike,
@@ -146,14 +147,13 @@ class QCQP(Program):
         # What is maximised must be concave: -P is positive semidefinite.
         uneven: list[str] = []
         sign = 1.0 if sense == "min" else -1.0
-        quadratic = None if P is None else _convex("P", P, n, uneven, sign)
+        quadratic = None if P is None else convex_matrix("P", P, n, uneven, sign)
         limits = bounds_array(n, bounds)
         constant = finite_number("offset", offset)
         what = "a list of triples (P, q, r) of x'Px/2 + q'x <= r"
         triples = listed("quadratics", quadratics, what)
         rows = tuple(_quadratic_row(i, row, n, uneven) for i, row in enumerate(triples))
         Names.check(names, n, ub[1].size, eq[1].size)
-        note = f"averaged with its transpose, rounding apart: {', '.join(uneven)}" if uneven else ""
         self.__attrs_init__(
             quadratic,
             linear,
@@ -166,25 +166,9 @@ class QCQP(Program):
             constant,
             sense,
             names,
-            note,
+            averaged_note(uneven),
             positive("within", within, infinite=True),
         )
-
-    @classmethod
-    def from_file(
-        cls,
-        path: str | PathLike[str],
-        *,
-        time_limit: float | None = None,
-        memory_limit: float | None = None,
-    ) -> Self:
-        """Return the program in an .mps, .lp, .cbf or .npz file.
-
-        Reading may take `time_limit` seconds and ask for `memory_limit` bytes; see
-        `klopt.programs.formats.read`.
-        """
-        with formats.opened(path, time_limit=time_limit, memory_limit=memory_limit) as model:
-            return cls.from_model(model, path)
 
     @classmethod
     def from_model(cls, model: Model, path: str | PathLike[str]) -> Self:
@@ -253,33 +237,16 @@ class QCQP(Program):
         return DualWitness(w, y[:kept], np.array(weights))
 
     @cached_property
-    def top(self) -> QuadraticCone | None:
-        """x'Px/2 <= t as a cone in (x, t); None for a linear objective."""
-        if self.form.P is None:
-            return None
-        F = factor("P", self.form.P)
-        wide = sparse.hstack([F, sparse.csc_array((F.shape[0], 1))], format="csc")
-        return QuadraticCone(csc("F", wide), np.append(np.zeros(self.q.size), -1.0), 0.0)
-
-    @cached_property
-    def epigraph(self) -> ConeForm:
+    def epigraph(self) -> Epigraph:
         """The program with a linear objective, that is with t and the cone x'Px/2 <= t added."""
-        form = self.form
-        top = self.top
-        if top is None:
-            return form
-        A, b = top.rows()
-        above = sparse.hstack([form.A, sparse.csc_array((form.b.size, 1))])
-        cones = attrs.evolve(form.cones, soc=(*form.cones.soc, b.size))
-        stacked = csc("A", sparse.vstack([above, A], format="csc"))
-        return ConeForm(np.append(form.c, 1.0), stacked, np.concatenate((form.b, b)), cones)
+        return Epigraph(self.form)
 
     def formulations(self) -> tuple[Formulation, ...]:
         """Return the program itself, the one with a linear objective, and the dual of that."""
         cones = {Feature.SOC} if self.soc or self.quadratics else set()
         all_cones = cones if self.P is None else {Feature.SOC}
         name = "SOCP" if all_cones else "LP"
-        way = (lambda: self.epigraph, self._from_epigraph, self._to_epigraph)
+        way = (lambda: self.epigraph.form, self._from_epigraph, self._to_epigraph)
         rotated = "x'Px/2 <= t  <=>  ||(2Fx, 2t/s - s)|| <= 2t/s + s, where P = F'F"
         duality = "conic duality, strong where there is a Slater point"
         linear = (
@@ -293,10 +260,6 @@ class QCQP(Program):
         name = "conic QP" if cones else "QP"
         own = (lambda: self.form, self.point, self.pair)
         return (self.by_form(name, needs, "the program itself", *own), *linear)
-
-    def bracket(self, point: Point) -> Bracket:
-        found = super().bracket(point)
-        return replace(found, note="; ".join(filter(None, (found.note, self.repair))))
 
     def point(self, x: FloatArray, y: FloatArray | None) -> Point:
         y = np.zeros(self.form.b.size) if y is None else y
@@ -316,14 +279,10 @@ class QCQP(Program):
         return x, np.concatenate((*self.rows.stacked(point.dual), soc, *balls))
 
     def _from_epigraph(self, x: FloatArray, y: FloatArray | None) -> Point:
-        return self.point(x[: self.q.size], None if y is None else y[: self.form.b.size])
+        return self.point(*self.epigraph.lower(x, y))
 
     def _to_epigraph(self, point: Point) -> tuple[FloatArray, FloatArray]:
-        x, y = self.pair(point)
-        if self.top is None:
-            return x, y
-        high = np.append(x, float(x @ self.form.curve(x)) / 2)
-        return high, np.concatenate((y, self.top.support(1.0, high)))
+        return self.epigraph.lift(*self.pair(point))
 
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:
@@ -350,21 +309,6 @@ class QCQP(Program):
         return cls(P, q, (row,), A_ub, b_ub, A_soc=A_soc, b_soc=A_soc @ x + edge, soc=(3,))
 
 
-def _convex(
-    name: str, P: object, n: int, uneven: list[str], sign: float = 1.0
-) -> SparseMatrix | None:
-    """P checked, None if it is zero; sign P must be positive semidefinite."""
-    given = csc(name, P, (n, n))
-    matrix = ConeForm(np.zeros(n), sparse.csc_array((0, n)), np.zeros(0), Cones(), given).P
-    assert matrix is not None
-    # A cone form averages P with its transpose where they differ by rounding.
-    if not np.array_equal(given.data, matrix.data):
-        uneven.append(name)
-    label = name if sign > 0 else f"-{name} (a program that maximises)"
-    refuse_indefinite(label, sign * matrix)
-    return matrix if matrix.nnz else None
-
-
 def _quadratic_row(index: int, row: object, n: int, uneven: list[str]) -> QuadraticRow:
     """One constraint x'Px/2 + q'x <= r checked."""
     name = f"quadratics[{index}]"
@@ -373,7 +317,7 @@ def _quadratic_row(index: int, row: object, n: int, uneven: list[str]) -> Quadra
         raise InvalidProblem(
             f"{name} has {len(parts)} parts; expected P, q and r of x'Px/2 + q'x <= r"
         )
-    P = _convex(f"{name} P", parts[0], n, uneven)
+    P = convex_matrix(f"{name} P", parts[0], n, uneven)
     if P is None:
         P = csc("P", sparse.csc_array((n, n)))
     return QuadraticRow(P, vector(f"{name} q", parts[1], n), finite_number(f"{name} r", parts[2]))

@@ -166,22 +166,6 @@ class SDP(Program):
         return cls(b, F, offset=offset, sense=sense, over="X")
 
     @classmethod
-    def from_file(
-        cls,
-        path: str | PathLike[str],
-        *,
-        time_limit: float | None = None,
-        memory_limit: float | None = None,
-    ) -> Self:
-        """Return the semidefinite program in a .dat-s or .cbf file.
-
-        Reading may take `time_limit` seconds and ask for `memory_limit` bytes; see
-        `klopt.programs.formats.read`.
-        """
-        with formats.opened(path, time_limit=time_limit, memory_limit=memory_limit) as model:
-            return cls.from_model(model, path)
-
-    @classmethod
     def from_model(cls, model: Model, path: str | PathLike[str]) -> Self:
         """Return the program that was read from a file."""
         model.expect(path, "SDP", ("LP", "SDP"))

@@ -18,6 +18,7 @@ from scipy import sparse
 
 from klopt.arrays import FloatArray, MatrixLike, positive
 from klopt.kernels.gram import Gram, binary_labels
+from klopt.model.cones import Cones
 from klopt.model.features import Feature
 from klopt.model.forms import SimplexForm
 from klopt.model.functions import KernelQuadratic
@@ -27,6 +28,7 @@ from klopt.problems._margin.cone_forms import Polyhedron
 from klopt.problems._margin.forms import LabelledMargin, Units, refuse_large_penalty
 from klopt.problems._margin.proof import soft_margin_proof
 from klopt.problems._margin.witness import soft_margin_witness
+from klopt.proof.cone_witnesses import ConeClaim
 from klopt.proof.statement import ConeStatement
 from klopt.witness.cone_witness import proven_ray
 
@@ -134,6 +136,21 @@ class SoftMargin(LabelledMargin):
     def proof(self, witness: Point) -> Bracket:
         """Return what a witness proves."""
         return soft_margin_proof(self.K, self.y, self.C, witness)
+
+    def cone_claim(self, point: Point) -> ConeClaim | None:
+        """Return the dual as a quadratic program over the box and the plane, in the user's units."""
+        n = self.y.size
+        rows = [sparse.csr_array(self.y[None, :]), -sparse.eye_array(n)]
+        b = np.zeros(n + 1)
+        if np.isfinite(self.C):
+            rows.append(sparse.eye_array(n))
+            b = np.concatenate((b, np.full(n, self.C)))
+        Q = sparse.csc_array(self.y[:, None] * self.K.matrix * self.y)
+        cones = Cones(zero=1, nonneg=b.size - 1)
+        statement = ConeStatement(np.full(n, -1.0), sparse.vstack(rows, format="csc"), b, cones, Q)
+        y = np.zeros(b.size)
+        y[0] = float(point.bias) if "bias" in tuple(point) else 0.0
+        return ConeClaim(statement, point.alpha, y, np.zeros(0), scale=-1.0)
 
     # The sample and the examples
 

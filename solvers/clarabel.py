@@ -1,6 +1,6 @@
 """Cone programs by Clarabel, an interior-point method.
 
-Clarabel has klopt's form, signs and exponential cones; of P it reads the upper triangle. Its
+Clarabel has klopt's form, signs, exponential and power cones; of P it reads the upper triangle. Its
 semidefinite triangle is the upper one by columns where klopt's is the lower one: those rows are
 permuted on the way in, their multipliers on the way out.
 """
@@ -19,7 +19,8 @@ from scipy import sparse
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop, check_raw
 from klopt.model.cones import Cones, svec_places, svec_size
-from klopt.model.features import Feature
+from klopt.model.cones.power import exponents
+from klopt.model.features import CURVED_CONES, Feature
 from klopt.model.forms import ConeForm, Form
 from klopt.solvers._native.embedding import claim
 from klopt.solvers._native.memory import dense_blocks, matrix_bytes
@@ -69,7 +70,7 @@ class Clarabel(Backend):
     library = "clarabel"
     rank = 20
     references = ("goulart2024",)
-    offers = frozenset({Feature.CONE, Feature.QUADRATIC, Feature.SOC, Feature.PSD, Feature.EXP})
+    offers = CURVED_CONES | {Feature.CONE, Feature.QUADRATIC}
     honours = frozenset({"tol", "max_iter", "threads", "seed", "log"})
     proves = frozenset({"dual", "farkas", "ray"})
 
@@ -173,6 +174,12 @@ def _clarabel_cones(cones: Cones) -> list[Any]:
     made += [clarabel.SecondOrderConeT(size) for size in cones.soc]
     made += [clarabel.PSDTriangleConeT(order) for order in cones.psd]
     made += [clarabel.ExponentialConeT()] * cones.exp
+    for weights in cones.power:
+        a = exponents(weights)
+        if a.size == 2:
+            made.append(clarabel.PowerConeT(float(a[0])))
+        else:
+            made.append(clarabel.GenPowerConeT(a.tolist(), 1))
     return made
 
 

@@ -18,8 +18,9 @@ import numpy as np
 
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop
-from klopt.model.features import Feature
+from klopt.model.features import CURVED_CONES, Feature
 from klopt.model.forms import ConeForm, Form
+from klopt.solvers import clarabel
 from klopt.solvers._native.cvxpy_model import (
     check_options_of,
     constraints_of,
@@ -30,9 +31,6 @@ from klopt.solvers._native.memory import dense_blocks, matrix_bytes
 from klopt.solvers._native.options import INT32_MAX
 
 __all__ = ["BACKEND", "Cvxpy"]
-
-BYTES_PER_DENSE_ENTRY = 60
-"""Of what CVXPY makes of a semidefinite cone: measured 63 on theta1, in both of its forms."""
 
 
 class _OptionNames(NamedTuple):
@@ -80,7 +78,7 @@ class Cvxpy(Backend):
     library = "cvxpy"
     rank = 50
     references = ("diamond2016", "agrawal2018")
-    offers = frozenset({Feature.CONE, Feature.QUADRATIC, Feature.SOC, Feature.PSD, Feature.EXP})
+    offers = CURVED_CONES | {Feature.CONE, Feature.QUADRATIC}
     honours = frozenset({"tol", "seed"})
     proves = frozenset({"dual"})
 
@@ -140,8 +138,10 @@ class Cvxpy(Backend):
         return Answer(stop, point, y, iterations=iterations, seconds=seconds, native=native)
 
     def memory(self, form: Form) -> float:
-        """Return the bytes that CVXPY needs at least, by its default solver."""
-        return BYTES_PER_DENSE_ENTRY * dense_blocks(form) + matrix_bytes(form, 50, 70)
+        """Return the bytes that CVXPY needs at least, and of its solvers Clarabel."""
+        # CVXPY's own choice for semidefinite cones is SCS, which has no dense blocks.
+        blocks = dense_blocks(form) if self.solver == "CLARABEL" else 0.0
+        return clarabel.BYTES_PER_DENSE_ENTRY * blocks + matrix_bytes(form, 50, 70)
 
 
 def _check_raw(backend: str, solver: str | None, settings: Settings) -> None:

@@ -1,8 +1,8 @@
 """Cone programs by SCS, an operator splitting method.
 
-SCS has klopt's form, signs, triangles and exponential cones; of P it reads the upper triangle. It
-uses one thread, and its time limit leaves out the factorisation. "Solved, inaccurate" is a limit
-reached, never an optimum.
+SCS has klopt's form, signs, triangles, exponential cones and power cones of three rows; of P it
+reads the upper triangle. It uses one thread, and its time limit leaves out the factorisation.
+"Solved, inaccurate" is a limit reached, never an optimum.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from scipy import sparse
 from klopt.arrays import FloatArray
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop
+from klopt.model.cones.power import exponents
 from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, Form
 from klopt.solvers._native.embedding import claim
@@ -102,7 +103,9 @@ class Scs(Backend):
     library = "scs"
     rank = 30
     references = ("odonoghue2016", "odonoghue2021")
-    offers = frozenset({Feature.CONE, Feature.QUADRATIC, Feature.SOC, Feature.PSD, Feature.EXP})
+    offers = frozenset(
+        {Feature.CONE, Feature.QUADRATIC, Feature.SOC, Feature.PSD, Feature.EXP, Feature.POWER}
+    )
     honours = frozenset({"tol", "max_iter", "threads", "seed", "start"})
     proves = frozenset({"dual", "farkas", "ray"})
 
@@ -120,6 +123,7 @@ class Scs(Backend):
             "q": list(cones.soc),
             "s": list(cones.psd),
             "ep": cones.exp,
+            "p": [float(exponents(weights)[0]) for weights in cones.power],
         }
         data = {"A": form.A, "b": form.b, "c": form.c}
         if form.P is not None:

@@ -9,7 +9,12 @@ from functools import cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = {"klopt": "klopt", "problems": "klopt.problems", "solvers": "klopt.solvers"}
+PACKAGES = {
+    "klopt": "klopt",
+    "problems": "klopt.problems",
+    "solvers": "klopt.solvers",
+    "checker": "klopt.checker",
+}
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The folder tree is the architecture: who may import whom, read from the syntax trees.
 
-    cli, learners, papers, bench, conformance -> engine -> proof -> model -> arrays, errors
+    cli, judging, learners, papers, bench, conformance -> engine -> certificates -> proof -> model
     problems -> model, proof, numerics, kernels, programs         solvers -> model, numerics
 
 Problems know nothing of solvers, solvers know nothing of problems, the core names neither.
@@ -25,6 +25,7 @@ NATIVE = {
     "matplotlib",
     "osqp",
     "pandas",
+    "qpsolvers",
     "scs",
     "sklearn",
 }
@@ -38,18 +39,22 @@ MAY_IMPORT = {
     "model": BORDER,
     "proof": BORDER | {"model"},
     "witness": BORDER | {"model", "proof"},
+    "checker": set(),
+    "certificates": BORDER | {"model", "proof", "witness", "checker"},
     "numerics": BORDER | {"model"},
     "kernels": BORDER | {"model", "proof", "numerics"},
     "programs": BORDER | {"model", "proof", "witness", "numerics", "kernels"},
     "problems": BORDER | {"model", "proof", "witness", "numerics", "kernels", "programs"},
     "solvers": BORDER | {"model", "numerics"},
     # `programs` for one thing: the engine reads the problem that a file states.
-    "engine": BORDER | {"model", "proof", "witness", "programs"},
+    "engine": BORDER | {"model", "proof", "witness", "programs", "certificates"},
     "conformance": CORE,
     "bench": CORE | {"papers"},
     "papers": CORE | {"problems", "learners", "bench"},
     "learners": CORE | {"problems", "bench"},
-    "cli": CORE | {"bench", "conformance", "learners", "papers"},
+    # The problems that other people's answers belong to.
+    "judging": CORE | {"problems"},
+    "cli": CORE | {"certificates", "bench", "conformance", "judging", "learners", "papers"},
     "__main__": {"cli"},
 }
 """What a folder or root module of klopt may import, beside itself."""

@@ -14,6 +14,7 @@ from strategies import bounded_pairs, exact_value, generators, known_pairs
 from klopt.conformance.instances import Instance
 from klopt.model.cones import Cones, svec
 from klopt.model.cones.norms import block_column_norms, block_norms, equilibrate
+from klopt.model.cones.power import exponents
 from klopt.model.forms import ConeForm
 from klopt.proof.cone_lower_bound import lower_bound
 from klopt.proof.cone_witnesses import DualWitness
@@ -23,7 +24,7 @@ from klopt.witness.cone_interior import centre, scaling_at
 from klopt.witness.corrections import DualCorrection
 from klopt.witness.least_norm import TooLarge, least_distance, least_norm, nearest
 
-KINDS = ("lp", "qp", "socp", "sdp", "exp")
+KINDS = ("lp", "qp", "socp", "sdp", "exp", "power")
 ROUNDING = 1e-9
 """Curved programs are built with rounding: so much their optimum may differ from the value built."""
 
@@ -281,7 +282,7 @@ def test_the_only_point_of_a_polyhedron_is_found(rng) -> None:
 
 
 class TestTheInsideOfTheCones:
-    K = Cones(nonneg=2, soc=(1, 4), psd=(3,), exp=2)
+    K = Cones(nonneg=2, soc=(1, 4), psd=(3,), exp=2, power=(0.25, (2, 3, 5)))
 
     def interior(self, rng: np.random.Generator) -> np.ndarray:
         v = self.K.project(rng.normal(size=self.K.size)) + rng.uniform(0.01, 1.0) * centre(self.K)
@@ -311,6 +312,22 @@ class TestTheInsideOfTheCones:
         edge = np.array([-np.exp(r), (r - 1) * np.exp(r), 1.0] if dual else [r, 1.0, np.exp(r)])
         v = edge + 10.0**power * np.linalg.norm(edge) * centre(cone)
         u = rng.normal(size=3)
+        step = scaling_at(cone, v, np.zeros(0), dual=dual).apply(0.7 * u / np.linalg.norm(u))
+        outside = cone.dual_distance(v + step) if dual else cone.distance(v + step)
+        assert outside <= 1e-15 * np.linalg.norm(v)
+        assert np.linalg.norm(step) <= 2 * np.linalg.norm(v)
+
+    @pytest.mark.parametrize("dual", [False, True])
+    @given(generators, st.integers(-13, -6))
+    def test_the_ball_fits_however_near_the_boundary_of_a_power_cone(
+        self, dual, rng, power
+    ) -> None:
+        cone = Cones(power=(tuple(rng.integers(1, 9, size=rng.integers(2, 5)).tolist()),))
+        a = exponents(cone.power[0])
+        x = rng.uniform(0.5, 2.0, a.size)
+        edge = np.append(x * a if dual else x, rng.choice([-1.0, 1.0]) * np.prod(x**a))
+        v = edge + 10.0**power * np.linalg.norm(edge) * centre(cone)
+        u = rng.normal(size=v.size)
         step = scaling_at(cone, v, np.zeros(0), dual=dual).apply(0.7 * u / np.linalg.norm(u))
         outside = cone.dual_distance(v + step) if dual else cone.distance(v + step)
         assert outside <= 1e-15 * np.linalg.norm(v)

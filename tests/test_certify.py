@@ -20,7 +20,7 @@ from klopt.model.forms import ConeForm
 from klopt.model.problem import Bracket, Problem
 from klopt.proof.certificate import Certificate, Verdict
 
-KINDS = ("lp", "qp", "socp", "sdp", "exp")
+KINDS = ("lp", "qp", "socp", "sdp", "exp", "power")
 seeds = st.integers(0, 10**6)
 TOL = 1e-6
 

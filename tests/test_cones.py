@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from decimal import Decimal, localcontext
+from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -12,6 +14,7 @@ from hypothesis.extra.numpy import arrays
 from klopt.errors import InvalidProblem
 from klopt.model.cones import Cones, order_of, smat, svec, svec_size
 from klopt.model.cones.exponential import project_exponential
+from klopt.model.cones.power import exponents, project_power
 from klopt.model.features import Feature
 
 products = st.builds(
@@ -21,6 +24,9 @@ products = st.builds(
     soc=st.lists(st.integers(0, 4), max_size=2),
     psd=st.lists(st.integers(0, 4), max_size=2),
     exp=st.integers(0, 2),
+    power=st.lists(
+        st.floats(0.01, 0.99) | st.lists(st.floats(0.1, 9.0), min_size=1, max_size=4), max_size=2
+    ),
 )
 seeds = st.integers(0, 2**32 - 1)
 
@@ -44,9 +50,18 @@ def member(K, rng, *, dual=False):
         elif kind == "psd":
             factor = rng.normal(size=(order_of(count), int(rng.integers(1, 4))))
             s[rows] = svec(factor @ factor.T)
+        elif kind == "power":
+            s[rows] = np.concatenate([power_member(weights, rng, dual) for weights in K.power])
         else:
             s[rows] = np.concatenate([exponential_member(rng, dual) for _ in range(count // 3)])
     return s
+
+
+def power_member(weights, rng, dual):
+    a = exponents(weights)
+    x = rng.exponential(size=a.size)
+    z = np.prod(x**a) * rng.choice([-1.0, 0.5, 1.0])
+    return np.append(a * x if dual else x, z)
 
 
 def exponential_member(rng, dual):
@@ -105,14 +120,21 @@ def test_dual_distance_comes_with_a_member_that_proves_it(K, seed):
 
 
 def test_distance_of_a_product_is_that_of_its_worst_cone():
-    K = Cones(zero=1, nonneg=2, soc=(3,), psd=(2,), exp=1)
+    K = Cones(zero=1, nonneg=2, soc=(3,), psd=(2,), exp=1, power=(0.5,))
     s = np.concatenate(
-        ([0.25], [1.0, -0.5], [0.0, 3.0, 4.0], svec(np.diag([1.0, -2.0])), [-1.0, -3.0, 1.0])
+        (
+            [0.25],
+            [1.0, -0.5],
+            [0.0, 3.0, 4.0],
+            svec(np.diag([1.0, -2.0])),
+            [-1.0, -3.0, 1.0],
+            [0, 0, 2],
+        )
     )
-    single = [0.25, 0.5, 5.0 / np.sqrt(2.0), 2.0, 3.0]
+    single = [0.25, 0.5, 5.0 / np.sqrt(2.0), 2.0, 3.0, np.sqrt(2.0)]
     assert K.distance(s) == pytest.approx(max(single), rel=1e-14)
-    assert [kind for kind, _ in K.blocks()] == ["zero", "nonneg", "soc", "psd", "exp"]
-    assert K.features == {Feature.SOC, Feature.PSD, Feature.EXP}
+    assert [kind for kind, _ in K.blocks()] == ["zero", "nonneg", "soc", "psd", "exp", "power"]
+    assert K.features == {Feature.SOC, Feature.PSD, Feature.EXP, Feature.POWER}
 
 
 def test_a_cone_of_one_row_is_the_half_line():
@@ -159,6 +181,63 @@ def test_a_size_that_is_no_triangle_is_refused():
 def test_negative_sizes_are_refused_by_name(sizes, text):
     with pytest.raises(InvalidProblem, match=text):
         Cones(**sizes)
+
+
+@pytest.mark.parametrize(
+    ("power", "text"),
+    [
+        (0.5, "cones.power is 0.5; expected the exponents"),
+        ((1.0,), r"cones.power\[0\] is 1.0; expected an exponent between 0 and 1"),
+        ((0.5, (1, 0)), r"cones.power\[1\]\[1\] is 0; expected a positive exponent"),
+        (((),), r"cones.power\[0\] is empty"),
+        ((np.nan,), r"cones.power\[0\] is nan; expected a finite number"),
+        (("half",), r"cones.power\[0\] is 'half'; expected a number or a sequence"),
+    ],
+)
+def test_bad_exponents_are_refused_by_place(power, text):
+    with pytest.raises(InvalidProblem, match=text):
+        Cones(power=power)
+
+
+@given(st.floats(2.0**-60, 1 - 2.0**-53))
+def test_the_two_exponents_of_a_number_sum_to_one_exactly(alpha):
+    ((first, second),) = Cones(power=(alpha,)).power
+    assert Fraction(first, first + second) == Fraction(alpha)
+    assert Cones(power=((first, second),)) == Cones(power=(alpha,))
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 4))
+def test_power_projection_agrees_with_fifty_digits(seed, k):
+    """The nearest point by Newton's equation in r, bisected with many digits."""
+    rng = np.random.default_rng(seed)
+    weights = tuple(int(w) for w in rng.integers(1, 9, k))
+    v = rng.choice([-1, 1], k + 1) * 10.0 ** rng.uniform(-3, 3, k + 1)
+    with mpmath.workdps(50):
+        a = [mpmath.mpf(w) / sum(weights) for w in weights]
+        *x, z = (mpmath.mpf(entry) for entry in v.tolist())
+
+        def mean(entries):
+            return mpmath.fprod(e**p for e, p in zip(entries, a, strict=True))
+
+        def at(r):
+            return [
+                (e + mpmath.sqrt(e * e + 4 * p * r * (abs(z) - r))) / 2
+                for e, p in zip(x, a, strict=True)
+            ]
+
+        if min(x) >= 0 and mean(x) >= abs(z):
+            true = [*x, z]
+        elif max(x) <= 0 and mean([-e / p for e, p in zip(x, a, strict=True)]) >= abs(z):
+            true = [0] * (k + 1)
+        else:
+            low, high = mpmath.mpf(0), abs(z)
+            for _ in range(150):
+                middle = (low + high) / 2
+                low, high = (low, middle) if mean(at(middle)) < middle else (middle, high)
+            true = [*at(low), mpmath.sign(z) * low]
+        found = project_power([weights], v)
+        error = max(abs(f - t) for f, t in zip(found.tolist(), true, strict=True))
+        assert error <= 1e-14 * np.abs(v).max()
 
 
 # The exponential cone. Its rays and those of its polar cone, normalised, at parameters of every

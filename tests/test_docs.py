@@ -5,6 +5,7 @@ The snippets of all pages are run by `test_readme.py`.
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
@@ -33,6 +34,41 @@ def loaded(path: Path) -> ModuleType:
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
     return module
+
+
+def tests_of(path: Path) -> set[str]:
+    """The names of the functions and classes of a file of tests."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {
+        node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    }
+
+
+TESTS_IN_PROSE = re.compile(
+    r"(?:`(tests/\w+\.py)(?:`:\s+`|::)|`)((?:(?:test_|Test[A-Z])\w+`(?:,\s+`(?=[tT]est[_A-Z]))?)+)"
+)
+"""`tests/FILE.py`: `test_a`, `test_b`; or `tests/FILE.py::test_a`; or `test_a`, `test_b`."""
+
+
+@pytest.mark.parametrize("name", ["SECURITY.md", "docs/hardening.md"])
+def test_what_is_said_to_be_tested_is_tested_by_what_is_named(name: str) -> None:
+    known = {f"tests/{path.name}": tests_of(path) for path in (ROOT / "tests").glob("test_*.py")}
+    text = (ROOT / name).read_text(encoding="utf-8")
+    files = set(re.findall(r"tests/test_\w+\.py", text))
+    assert files <= known.keys()
+    named = 0
+    wrong = []
+    for section in re.split(r"^##+ ", text, flags=re.MULTILINE):
+        # A section says where its tests are; else a file stands before their names, or any will do.
+        home = re.search(r"in\s+`(tests/\w+\.py)`(?:\.| where no other)", section)
+        expected = known[home[1]] if home else set().union(*known.values())
+        for file, tests in TESTS_IN_PROSE.findall(section):
+            found = known[file] if file else expected
+            names = re.findall(r"\w+", tests)
+            named += len(names)
+            wrong += [test for test in names if test not in found]
+    assert wrong == []
+    assert named or not files
 
 
 @pytest.mark.parametrize("use", ["compare", "plug-in", "verify", "learn"])

@@ -17,8 +17,9 @@ from scipy import sparse
 from strategies import generators
 
 import klopt
+from klopt.model.cones import Cones
 from klopt.model.records import field_names
-from klopt.problems import LP, QCQP, SDP
+from klopt.problems import LP, QCQP, SDP, ConeProgram
 from klopt.programs import formats
 from klopt.programs.formats.model import Block, Names
 
@@ -164,6 +165,17 @@ class TestARoundTripLosesNothing:
         problem = SDP.standard(matrices[0], matrices[1:], lmi.c, offset=0.3, sense="max")
         assert_lossless(problem, tmp_path / "file.cbf")
 
+    @into_files
+    @given(rng=generators)
+    def test_of_cone_programs(self, tmp_path, rng) -> None:
+        cones = Cones(1, 2, (3, 2), (2, 3), 2, (0.3, (1, 2, 3), float(rng.uniform(0.01, 0.99))))
+        n = int(rng.integers(1, 4))
+        A = numbers(rng, cones.size, n)
+        problem = ConeProgram(
+            None, numbers(rng, n), A, numbers(rng, cones.size), cones, 0.1, "max", svec=False
+        )
+        assert_lossless(problem, tmp_path / "file.cbf")
+
     @pytest.mark.parametrize("suffix", [".mps", ".lp", ".cbf", ".npz"])
     def test_of_names(self, tmp_path, suffix) -> None:
         names = Names(("flow", "stock_1"), ("cap", "row.2"), ("balance",))
@@ -190,6 +202,9 @@ class TestARoundTripLosesNothing:
             LP.from_file(path)
 
 
+POWER = ConeProgram(None, [1], [[0], [0], [-1]], [1, 1, 0], Cones(power=(0.5,)))
+
+
 class TestWhatAFormatCannotHoldIsRefused:
     @pytest.mark.parametrize(("problem", "name", "message"), [
         (QCQP(None, [1], [([[1.0]], [0], 1)]), "a.mps", "MPS files hold linear rows and a quadratic objective only"),
@@ -208,6 +223,10 @@ class TestWhatAFormatCannotHoldIsRefused:
         (QCQP([[1e-13]], [1]), "a.lp", "HiGHS cannot read 1e-13 in an LP file"),
         (SDP([1], [0, [[0, 1], [1, 0]]]), "a.npz", "hold no semidefinite blocks"),
         (LP([1], [[1]], [-np.inf]), "a.mps", "-inf"),
+        (POWER, "a.npz", "hold no semidefinite blocks, exponential and power cones"),
+        (POWER, "a.dat-s", "cannot hold exponential and power cones; write a .cbf file"),
+        (POWER, "a.mps", "MPS files hold linear rows and a quadratic objective only"),
+        (ConeProgram(None, [1], [[0]] * 3, [1, 0, 1], Cones(psd=(2,))), "a.cbf", r"times sqrt\(2\) .*svec=False"),
         (LP([1], names=Names(("a b",))), "a.mps", "'a b'"),
         (LP([1], names=Names(("free",))), "a.lp", "'free' means something else"),
         (LP([1]), "a.txt", "unknown kind of file; klopt knows .mps, .lp, .dat-s, .cbf, .npz"),
@@ -220,6 +239,9 @@ class TestWhatAFormatCannotHoldIsRefused:
         (QCQP([[1.0]], [1]), "a.mps", LP, "a quadratic objective, which LP does not hold; use QCQP.from_file"),
         (SDP([1], [0, [[0, 1], [1, 0]]]), "a.cbf", QCQP, "semidefinite blocks, which QCQP does not hold; use SDP"),
         (QCQP(None, [1], soc=(1,), A_soc=[[1]], b_soc=[1]), "a.cbf", SDP, "second-order cones, .*; use QCQP"),
+        (POWER, "a.cbf", SDP, "power cones, which SDP does not hold; use ConeProgram.from_file"),
+        (QCQP(None, [1], [([[1.0]], [0], 1)]), "a.npz", ConeProgram, "has quadratic constraints, .* use QCQP"),
+        (SDP.standard([[1, 0], [0, 1]], [[[0, 1], [1, 0]]], [1]), "a.cbf", ConeProgram, "a program over X, .* use SDP"),
     ])  # fmt: skip
     def test_when_reading(self, tmp_path, problem, name, reader, message) -> None:
         problem.to_file(tmp_path / name)
@@ -269,7 +291,30 @@ BROKEN = [
     ("a.dat-s", "1\n1\n", "1\n1\n", "1\n1\n", "the file ends before the sizes of the blocks"),
     ("a.cbf", CBF, "0 1.5", "5 1.5", "line 13: '5 1.5' lies outside the problem"),
     ("a.cbf", CBF, "0 1.5", "0 one", "line 13: 'one' is not a number"),
-    ("a.cbf", CBF, "L+ 2", "EXP 2", "line 7: klopt reads no EXP cones"),
+    ("a.cbf", CBF, "L+ 2", "EXP* 2", "line 7: klopt reads no EXP* cones"),
+    ("a.cbf", CBF, "L+ 2", "EXP 2", "line 7: an exponential cone has three entries"),
+    ("a.cbf", CBF, "L+ 2", "@0:POW 2", "line 7: POWCONES declares no cone @0:POW"),
+    (
+        "a.cbf",
+        CBF,
+        "OBJSENSE",
+        "POWCONES\n1 2\n2\n1\n0\nOBJSENSE",
+        "line 7: the weight '0' is not positive",
+    ),
+    (
+        "a.cbf",
+        CBF,
+        "OBJSENSE",
+        "POWCONES\n1 3\n2\n1\n1\nOBJSENSE",
+        "line 4: the power cones have 2 weights, not 3",
+    ),
+    (
+        "a.cbf",
+        CBF,
+        "OBJSENSE",
+        "POWCONES\n1 2\n2\n1\n1e-900000000\nOBJSENSE",
+        "line 7: '1e-900000000' has an exponent beyond",
+    ),
     ("a.cbf", CBF, "2 1\nL+ 2", "3 1\nL+ 2", "line 6: the cones of VAR have 2 rows, not 3"),
     (
         "a.cbf",
@@ -368,6 +413,29 @@ class TestWhatFilesMean:
             "ACOORD\n1\n0 2 1\nBCOORD\n1\n0 -1\n"
         )
         assert klopt.solve(QCQP.from_file(path)).require().value == pytest.approx(np.sqrt(2))
+
+    def test_cbf_exponential_cones_begin_with_their_bound(self, tmp_path) -> None:
+        """Minimise x_0 over x_0 >= x_1 exp(x_2 / x_1), x_1 = 2, x_2 = 1: 2 sqrt(e)."""
+        path = tmp_path / "a.cbf"
+        path.write_text(
+            "VER\n2\nOBJSENSE\nMIN\nVAR\n3 1\nEXP 3\nCON\n2 1\nL= 2\nOBJACOORD\n1\n0 1\n"
+            "ACOORD\n2\n0 1 1\n1 2 1\nBCOORD\n2\n0 -2\n1 -1\n"
+        )
+        result = klopt.solve(ConeProgram.from_file(path)).require()
+        assert result.lower <= 2 * np.exp(0.5) <= result.upper
+
+    def test_cbf_power_cones_divide_weights_by_their_sum(self, tmp_path) -> None:
+        """Maximise x_2 over x_0^(1/3) x_1^(2/3) >= |x_2|, x_0 = 8, x_1 = 1: 2."""
+        path = tmp_path / "a.cbf"
+        path.write_text(
+            "VER\n3\nPOWCONES\n1 2\n2\n0.1\n0.2\nOBJSENSE\nMAX\nVAR\n3 1\n@0:POW 3\nCON\n2 1\nL= 2\n"
+            "OBJACOORD\n1\n2 1\nACOORD\n2\n0 0 1\n1 1 1\nBCOORD\n2\n0 -8\n1 -1\n"
+        )
+        program = ConeProgram.from_file(path)
+        # The decimals are what they say: 0.1 : 0.2 is 1 : 2, which floats are not.
+        assert program.cones.power == ((1, 2),)
+        result = klopt.solve(program).require()
+        assert result.lower <= 2 <= result.upper
 
     def test_cbf_matrix_variables_beside_scalars_become_entries(self, tmp_path) -> None:
         """Minimise t subject to t >= <I, X>, X_01 = 1, X psd: the optimum is 2."""

@@ -75,6 +75,30 @@ def test_the_floor_of_a_gaussian_kernel_is_below_its_eigenvalues(
     assert is_positive_definite(shifted)
 
 
+@given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.floats(-17, -11))
+def test_the_floor_by_the_distance_to_a_known_kernel_is_below_the_eigenvalues(
+    seed: int, n: int, exponent: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    X[1] = X[0]
+    known = Gram.rbf(X, 0.5)
+    noise = 10.0**exponent * rng.normal(size=(n, n))
+    K = known.matrix + noise + noise.T
+    floor = Gram.near(K, known).floor
+    shifted = [[Fraction(float(entry)) for entry in row] for row in K]
+    for i in range(n):
+        shifted[i][i] -= Fraction(floor) - Fraction(1, 2**200)
+    assert is_positive_definite(shifted)
+
+
+def test_far_from_a_known_kernel_a_factorisation_decides() -> None:
+    known = Gram.rbf([[0.0], [1.0]], 1.0)
+    assert Gram.near([[2.0, 1.0], [1.0, 2.0]], known).floor == 0.0
+    with pytest.raises(InvalidProblem, match="not positive semidefinite"):
+        Gram.near([[1.0, 2.0], [2.0, 1.0]], known)
+
+
 @pytest.mark.parametrize("gamma", [None, 0.3])
 def test_a_gaussian_kernel_of_points_is_the_one_of_scikit_learn(gamma: float | None) -> None:
     X = np.random.default_rng(0).normal(size=(600, 7)) + 5.0

@@ -26,7 +26,7 @@ from klopt.engine.lookup import read_problem
 from klopt.kernels.graphs import class_labels, laplacian
 from klopt.kernels.side_information import side_graph
 from klopt.learners import SKL
-from klopt.papers.experiments.datasets import read_csv, read_npz
+from klopt.papers.experiments.datasets import load, read_csv, read_npz
 from klopt.problems import LP, QCQP, SDP
 from klopt.programs import formats
 from klopt.programs.formats.source import SourceFile, reading
@@ -370,6 +370,16 @@ class TestSizes:
         with pytest.raises(klopt.InvalidSettings, match="KLOPT_MEMORY_LIMIT: 'much' is no amount"):
             require_memory(3e8, "a matrix")
 
+    def test_of_data_sets_are_compared_as_well(self, tmp_path, monkeypatch) -> None:
+        (tmp_path / "text.csv").write_text("1,2,a\n3,4,b\n" + "\n" * 9_000_000)
+        np.savez_compressed(tmp_path / "bomb.npz", X=np.zeros((5000, 2000)), y=np.arange(5000) % 2)
+        monkeypatch.setenv("KLOPT_MEMORY_LIMIT", "100k")
+        for name in ("text", "bomb"):
+            with pytest.raises(klopt.InvalidProblem, match=rf"{name}.* 0\.1 MB are allowed"):
+                load(name, tmp_path)
+        monkeypatch.setenv("KLOPT_MEMORY_LIMIT", "1G")
+        assert load("bomb", tmp_path).X.shape == (5000, 2000)
+
     def test_of_a_dense_copy_are_compared_as_well(self) -> None:
         wide = sparse.csr_array(([1.0], ([0], [0])), shape=(100_000, 100_000))
         with memory_budget(1e9), pytest.raises(klopt.InvalidProblem, match="with its zeros needs"):
@@ -412,6 +422,20 @@ class TestTime:
         with pytest.raises(klopt.InvalidProblem, match=r"reading was stopped after 1e-05 s"):
             formats.read(path, time_limit=1e-5)
         assert formats.read(path, time_limit=600.0).c.size
+
+    @pytest.mark.parametrize("suffix", [".csv", ".npz"])
+    def test_reading_a_data_set_ends_at_its_limit(self, tmp_path, suffix) -> None:
+        path = tmp_path / f"points{suffix}"
+        X = np.random.default_rng(0).normal(size=(5000, 4))
+        if suffix == ".csv":
+            np.savetxt(path, np.column_stack((X, np.arange(5000) % 2)), delimiter=",")
+        else:
+            np.savez(path, X=X, y=np.arange(5000) % 2)
+        with pytest.raises(
+            klopt.InvalidProblem, match=r"points.*reading was stopped after 1e-05 s"
+        ):
+            load("points", tmp_path, time_limit=1e-5)
+        assert np.array_equal(load("points", tmp_path, time_limit=600.0).X, X)
 
     def test_reading_counts_against_the_limit_of_the_command(self, tmp_path) -> None:
         path = tmp_path / "large.mps"

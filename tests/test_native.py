@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import tracemalloc
 
 import attrs
 import numpy as np
@@ -11,18 +12,20 @@ from hypothesis import given, strategies as st
 from scipy import sparse
 from strategies import known_pairs, planted_cone_program
 
+import klopt
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Settings, Start, Stop
 from klopt.model.cones import Cones, svec
 from klopt.model.features import Feature
 from klopt.model.forms import ConeForm
 from klopt.solvers import clarabel, cvxpy, ecos, highs, scs
+from klopt.solvers._native.cvxpy_model import constraints_of, multipliers_of
 
 BACKENDS = [
     module.BACKEND for module in (highs, clarabel, ecos, scs, cvxpy) if not module.BACKEND.missing
 ]
 PROVERS = [backend for backend in BACKENDS if {"farkas", "ray"} <= backend.proves]
-KINDS = ("lp", "qp", "socp", "sdp", "exp")
+KINDS = ("lp", "qp", "socp", "sdp", "exp", "power")
 NEEDS = {kind: planted_cone_program(np.random.default_rng(0), kind).form.needs for kind in KINDS}
 PAIRS = [
     pytest.param(backend, kind, id=f"{backend.name}-{kind}")
@@ -111,6 +114,12 @@ INFEASIBLE = {
         [0.0, 0.5, 0.0, 1.0, 0.0],
         Cones(nonneg=2, exp=1),
     ),
+    "power": ConeForm(
+        [0, 0],
+        [[1, 0], [0, 1], [0, 0], [0, 0], [0, 0]],
+        [1.0, 1.0, 1.0, 1.0, 2.0],
+        Cones(nonneg=2, power=(0.25,)),
+    ),
 }
 UNBOUNDED = {
     "linear": ConeForm([-1, 0], [[-1, 0], [0, 1]], [0.0, 1.0], Cones(nonneg=2)),
@@ -121,6 +130,7 @@ UNBOUNDED = {
     "ice_cream": ConeForm([-1, 0, 0], -np.eye(3), [0.0, 0.0, 1.0], Cones(soc=(3,))),
     "triangle": ConeForm([-1, 0, 0], -np.eye(3), [0.0, 0.0, 1.0], Cones(psd=(2,))),
     "exponential": ConeForm([1, 0], [[-1, 0], [0, 0], [0, -1]], [0.0, 1.0, 0.0], Cones(exp=1)),
+    "power": ConeForm([-1, 0, 0], -np.eye(3), [0.0, 1.0, 0.0], Cones(power=(0.25,))),
 }
 
 
@@ -181,6 +191,36 @@ def test_exponential_cones_are_scale_second_value_third(backend):
     form = ConeForm([1.0, 1.0], A, [1.0, 2.0, 0.0, 3.0, 1.0, 0.0], Cones(exp=2))
     answer = optimum(backend, form)
     assert answer.x == pytest.approx([2 * np.exp(0.5), np.exp(3.0)], rel=1e-6)
+    assert form.measure(answer.x, answer.y).worst <= 1e-6
+
+
+@pytest.mark.parametrize(
+    "backend", [b for b in BACKENDS if Feature.POWER in b.offers], ids=lambda backend: backend.name
+)
+def test_power_cones_have_the_exponent_of_their_first_row(backend):
+    """The largest z, v with z <= 2^(1/4) 3^(3/4) and |v| <= 5^0.9 7^0.1."""
+    A = np.zeros((6, 2))
+    A[2, 0] = A[5, 1] = -1.0
+    form = ConeForm([-1.0, 1.0], A, [2.0, 3.0, 0.0, 5.0, 7.0, 0.0], Cones(power=(0.25, 0.9)))
+    answer = optimum(backend, form)
+    assert answer.x == pytest.approx([2**0.25 * 3**0.75, -(5**0.9) * 7**0.1], rel=1e-6)
+    assert form.measure(answer.x, answer.y).worst <= 1e-6
+
+
+@pytest.mark.parametrize(
+    "backend",
+    [b for b in BACKENDS if Feature.GENERAL_POWER in b.offers],
+    ids=lambda backend: backend.name,
+)
+def test_long_power_cones_take_their_exponents_in_order(backend):
+    """The largest z <= 2^(1/6) 3^(2/6) 5^(3/6), beside a short cone and one of two rows."""
+    A = np.zeros((9, 3))
+    A[3, 0] = A[6, 1] = A[8, 2] = -1.0
+    b = [2.0, 3.0, 5.0, 0.0, 2.0, 3.0, 0.0, 4.0, 0.0]
+    form = ConeForm([-1.0, -1.0, 1.0], A, b, Cones(power=((1, 2, 3), 0.25, (1,))))
+    answer = optimum(backend, form)
+    best = [2 ** (1 / 6) * 3 ** (1 / 3) * 5**0.5, 2**0.25 * 3**0.75, -4.0]
+    assert answer.x == pytest.approx(best, rel=1e-6)
     assert form.measure(answer.x, answer.y).worst <= 1e-6
 
 
@@ -356,3 +396,71 @@ def test_scs_factors_as_dense_as_the_program_is(rows, variables, density, quadra
     P = np.full((variables, variables), 0.1) + np.eye(variables) if quadratic else None
     form = ConeForm(np.ones(variables), A, np.ones(rows), Cones(nonneg=rows), P)
     assert scs._linear_solver(form) == chosen
+
+
+CONES = Cones(zero=2, nonneg=2, soc=(3,), psd=(2,), exp=2)
+
+
+@pytest.mark.parametrize("block", range(5))
+@pytest.mark.parametrize("found", [np.ones(1), np.ones(9), None], ids=["one", "nine", "none"])
+def test_dual_values_of_cvxpy_that_are_not_one_a_row_are_none(block, found):
+    form = ConeForm(np.ones(2), np.ones((16, 2)), np.ones(16), CONES)
+    library = pytest.importorskip("cvxpy")
+    constraints = constraints_of(form, library.Variable(2))
+    assert len(constraints) == 5
+    for constraint in constraints:
+        for part in constraint.dual_variables:
+            part.save_value(np.ones(part.shape))
+    assert multipliers_of(form, constraints).size == 16
+    constraints[block].dual_variables[-1].save_value(found)
+    assert multipliers_of(form, constraints) is None
+
+
+def test_a_semidefinite_cone_is_handed_to_cvxpy_without_its_zeros():
+    library = pytest.importorskip("cvxpy")
+    order = 150
+    rows = order * (order + 1) // 2
+    form = ConeForm([1.0], np.ones((rows, 1)), np.ones(rows), Cones(psd=(order,)))
+    tracemalloc.start()
+    try:
+        constraints_of(form, library.Variable(1))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # A matrix of order^2 x rows would take 2 GB.
+    assert peak < 50e6
+
+
+HOSTILE = {
+    "NaN": lambda x: np.full_like(x, np.nan),
+    "infinite": lambda x: np.full_like(x, np.inf),
+    "huge": lambda x: np.full_like(x, 1e308),
+    "too few": lambda x: x[:-1],
+    "too many": lambda x: np.append(x, 0.0),
+    "a number": lambda x: np.array(1.0),
+    "complex": lambda x: x + 1j,
+    "texts": lambda x: x.astype(str),
+    "objects": lambda x: np.full(x.shape, None),
+    "none": lambda x: None,
+}
+
+
+@pytest.mark.parametrize("part", ["x", "y", "s"])
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_what_a_solver_behind_cvxpy_returns_is_a_claim(monkeypatch, kind, part):
+    """min x + 2 y with x + y >= 1, x, y >= 0 is 1, whatever SCS says."""
+    interface = pytest.importorskip("cvxpy.reductions.solvers.conic_solvers.scs_conif")
+    solve = interface.SCS.solve_via_data
+
+    def hostile(self, *arguments, **named):
+        found = solve(self, *arguments, **named)
+        return found | {part: HOSTILE[kind](np.asarray(found[part]))}
+
+    monkeypatch.setattr(interface.SCS, "solve_via_data", hostile)
+    program = klopt.problems.LP([1.0, 2.0], A_ub=[[-1.0, -1.0]], b_ub=[-1.0])
+    result = klopt.solve(program, "cvxpy:SCS", isolate=False)
+    assert result.lower <= 1.0 <= result.upper
+    assert result.verdict.name in ("OPTIMAL", "ESTIMATED", "FEASIBLE", "UNPROVEN")
+    # A slack is no part of an answer.
+    if part == "s" and kind != "none":
+        assert result.verdict.name == "OPTIMAL"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -33,11 +34,11 @@ def with_trivial_rows(form: ConeForm, rng: np.random.Generator) -> ConeForm:
         )
         nonneg += 1
     A, b = np.insert(A, 0, 0.0, axis=0), np.insert(b, 0, 0.0)  # 0'x = 0
-    cones = Cones(zero + 1, nonneg, form.cones.soc, form.cones.psd, form.cones.exp)
+    cones = attrs.evolve(form.cones, zero=zero + 1, nonneg=nonneg)
     return ConeForm(form.c, A, b, cones, form.P)
 
 
-@pytest.mark.parametrize("kind", ["lp", "qp", "socp", "sdp", "exp"])
+@pytest.mark.parametrize("kind", ["lp", "qp", "socp", "sdp", "exp", "power"])
 @given(seed=seeds)
 def test_multipliers_return_to_the_rows_they_came_from(kind, seed) -> None:
     """The solution of the untouched form, spread over the cluttered one, is optimal there."""

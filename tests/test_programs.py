@@ -233,7 +233,7 @@ class TestQCQP:
     def test_a_separable_matrix_is_checked_without_a_dense_copy(self) -> None:
         n = 200_000
         P = sparse.diags_array(np.ones(n), format="csc")
-        assert QCQP(P, np.zeros(n)).top.F.nnz == n
+        assert QCQP(P, np.zeros(n)).epigraph.cone.F.nnz == n
         P = sparse.diags_array(np.append(np.ones(n - 1), -1e-9), format="csc")
         with pytest.raises(klopt.InvalidProblem, match="smallest eigenvalue is -1e-09"):
             QCQP(P, np.zeros(n))

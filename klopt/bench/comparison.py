@@ -150,7 +150,7 @@ def compare(
     Parameters
     ----------
     problems
-        One problem or several: an instance, a pair (label, instance), the name of a class (a random
+        One problem or several: an instance, a `cvxpy.Problem`, a pair (label, instance), the name of a class (a random
         instance for each of `sizes`), a file, or `module:function`.
     backends
         Names or instances; None for all that can take the problem.

@@ -17,16 +17,18 @@ from typing import TypeAlias
 
 from klopt.bench.digest import digest, pristine
 from klopt.bench.task import Task, size_of
+from klopt.engine.cvxpy_problems import as_problem
 from klopt.engine.lookup import read_backend, read_problems
 from klopt.engine.planner import Plan, Route, plan
 from klopt.errors import InvalidProblem, InvalidSettings, NoRoute
 from klopt.model.backend import Backend, Settings
 from klopt.model.problem import Problem
+from klopt.programs.cvxpy_reduction import CvxpyProblem, is_cvxpy_problem
 
 __all__ = ["Target", "TaskList", "task_list"]
 
-Target: TypeAlias = Problem | tuple[str, Problem] | type[Problem] | str | Path
-"""A problem, one with its label, a class or its name, a file, or `module:function`."""
+Target: TypeAlias = Problem | tuple[str, Problem] | type[Problem] | str | Path | CvxpyProblem
+"""A problem of klopt or CVXPY, one with its label, a class or its name, a file, or `module:function`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +95,8 @@ def task_list(
 def _labelled(
     problems: Target | Iterable[Target], sizes: Sequence[int], setting: Settings
 ) -> list[tuple[str, Problem]]:
-    if isinstance(problems, Problem | str | Path | type) or _is_pair(problems):
+    alone = isinstance(problems, Problem | str | Path | type) or is_cvxpy_problem(problems)
+    if alone or _is_pair(problems):
         problems = [problems]  # type: ignore[list-item]
     if not isinstance(problems, Iterable):
         raise InvalidProblem(
@@ -108,10 +111,12 @@ def _labelled(
         elif isinstance(target, type):
             found += read_problems(target.__name__, sizes, setting.seed)
         elif _is_pair(target):
-            found.append(target)  # type: ignore[arg-type]
+            label, problem = target  # type: ignore[misc]
+            found.append((label, as_problem(problem)))
         else:
-            label = target.describe() if isinstance(target, Problem) else ""
-            found.append((label, target))  # type: ignore[arg-type]  # checked below
+            problem = as_problem(target)  # type: ignore[arg-type]  # checked below
+            label = problem.describe() if isinstance(problem, Problem) else ""
+            found.append((label, problem))
     if not found:
         raise InvalidSettings(
             "there is no problem to compare on; "

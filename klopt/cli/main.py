@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import click
 
 from klopt.cli.authoring import check_backend, check_problem, new
-from klopt.cli.common import Commands, as_json as _json, instance as _instance
+from klopt.cli.common import BadCall, Commands, as_json as _json, instance as _instance
 from klopt.cli.comparisons import cite, compare, doctor, export, report
 from klopt.cli.experiments import experiments
 from klopt.cli.theorems import verify
@@ -49,6 +49,7 @@ def main() -> None:
     klopt demo                    compare all backends on the bundled suite
     klopt compare SoftMargin      compare all backends on a problem
     klopt solve model.mps         solve a file and prove the answer
+    klopt check proof.json        check a certificate in exact arithmetic
     klopt plan SoftMargin         list what can solve it, best first, and why
     klopt backends                list what is installed and what it takes
     klopt new backend NAME        write a backend to start from, in one file
@@ -91,6 +92,13 @@ def main() -> None:
     is_flag=True,
     help="Prove a linear program in rationals; the decimals of an .mps file are not rounded.",
 )
+@click.option(
+    "--certificate",
+    "certificate_file",
+    type=click.Path(dir_okay=False, writable=True),
+    metavar="FILE",
+    help="Write the proof to a file that anybody can check (see klopt check).",
+)
 @click.option("--log", is_flag=True, help="Show the backend's log on standard error.")
 @click.option(
     "--raw",
@@ -122,6 +130,7 @@ def solve(
     threads: int,
     isolate: bool | None,
     exact: bool,
+    certificate_file: str | None,
     log: bool,
     raw: tuple[str, ...],
     accept: Accept,
@@ -168,7 +177,52 @@ def solve(
     if log:
         click.echo("".join(attempt.answer.log for attempt in result.attempts), err=True, nl=False)
     _print_result(result, chosen is not None, verbose, as_json)
+    if certificate_file is not None and not _saved(result, certificate_file):
+        sys.exit(1)
     sys.exit(0 if result.accepted(accept) else 1)
+
+
+def _saved(result: Result, file: str) -> bool:
+    """Write the certificate; say why where there is none."""
+    from klopt.engine.format import wrapped
+    from klopt.errors import NotCertified
+
+    try:
+        result.certificate.save(file)
+    except (NotCertified, OSError) as error:
+        click.echo(wrapped(f"klopt: no certificate was written: {error}"), err=True)
+        return False
+    return True
+
+
+@main.command(short_help="Check certificates in exact arithmetic.")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@_json
+def check(files: tuple[str, ...], as_json: bool) -> None:
+    """Check certificates that `klopt solve --certificate FILE` has written, in exact arithmetic.
+
+    Nothing is solved and no solver is trusted. Exit code 0 if each one proves its claim, 1 if one
+    does not, 2 if a file cannot be read. `checker/klopt_check.py` does the same without klopt.
+    """
+    from klopt.certificates.files import check as proven
+    from klopt.engine.format import document, wrapped
+    from klopt.errors import InvalidProblem
+
+    found = []
+    for file in files:
+        try:
+            found.append({"file": file, "proven": True, "says": proven(file)})
+        except InvalidProblem as error:
+            found.append({"file": file, "proven": False, "says": str(error)})
+        except OSError as error:
+            raise BadCall(f"{file}: {error.strerror or error}") from error
+    if as_json:
+        click.echo(document("check", {"certificates": found}))
+    else:
+        for each in found:
+            word = "proven" if each["proven"] else "REJECTED"
+            click.echo(wrapped(f"{word}: {each['file']}: {each['says']}"))
+    sys.exit(0 if all(each["proven"] for each in found) else 1)
 
 
 @contextmanager

@@ -33,7 +33,7 @@ from klopt.proof.certificate import Verdict
 
 __all__ = ["backend_checks"]
 
-KINDS: tuple[Kind, ...] = ("lp", "qp", "socp", "sdp", "exp")
+KINDS: tuple[Kind, ...] = ("lp", "qp", "socp", "sdp", "exp", "power")
 """The kinds of planted cone programs."""
 SEEDS = range(5)
 """Those of the planted cone programs of each kind."""

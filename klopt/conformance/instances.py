@@ -133,8 +133,9 @@ def _cone(
     soc: tuple[int, ...] = (),
     psd: tuple[int, ...] = (),
     exp: int = 0,
+    power: tuple[float | tuple[float, ...], ...] = (),
 ) -> ConeForm:
-    return ConeForm(c, A, b, Cones(zero, nonneg, soc, psd, exp), P)
+    return ConeForm(c, A, b, Cones(zero, nonneg, soc, psd, exp, power), P)
 
 
 def _linear_and_quadratic() -> tuple[Instance, ...]:
@@ -212,6 +213,17 @@ def _conic() -> tuple[Instance, ...]:
             "exp_of_one",
             _cone([0, 1], [[1, 0], [-1, 0], [0, 0], [0, -1]], [1, 0, 1, 0], zero=1, exp=1),
             value=math.e,
+        ),
+        # Maximise 2^(1/4) 3^(3/4), and the mean of three numbers.
+        Instance(
+            "power_of_constants",
+            _cone([-1], [[0], [0], [-1]], [2, 3, 0], power=(0.25,)),
+            value=-(2**0.25) * 3**0.75,
+        ),
+        Instance(
+            "power_of_three",
+            _cone([-1], [[0], [0], [0], [-1]], [1, 2, 4, 0], power=((1, 1, 1),)),
+            value=-2.0,
         ),
     )
 

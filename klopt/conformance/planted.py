@@ -27,13 +27,14 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.errors import InvalidProblem
 from klopt.model.cones import Cones, svec, svec_size
+from klopt.model.cones.power import Weights, exponents
 from klopt.model.forms import ConeForm, Form
 from klopt.proof.certificate import Verdict
 from klopt.witness.cone_interior import centre
 
 __all__ = ["Instance", "Kind", "planted_cone_program"]
 
-Kind = Literal["lp", "qp", "socp", "sdp", "exp"]
+Kind = Literal["lp", "qp", "socp", "sdp", "exp", "power"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +76,10 @@ def planted_cone_program(
     s = np.zeros(cones.size)
     y = np.zeros(cones.size)
     for block_kind, rows in cones.blocks():
-        s[rows], y[rows] = _COMPLEMENTARY[block_kind](rng, rows.stop - rows.start)
+        if block_kind == "power":
+            s[rows], y[rows] = _pair_power(rng, cones.power)
+        else:
+            s[rows], y[rows] = _COMPLEMENTARY[block_kind](rng, rows.stop - rows.start)
     A = rng.normal(size=(cones.size, n))
     x = rng.normal(size=n)
     factor = rng.normal(size=(max(n - 1, 1), n))
@@ -123,6 +127,7 @@ def _cones_of(kind: Kind, m: int) -> Cones:
         "socp": Cones(zero=1, nonneg=m // 3, soc=(3, max(m // 3, 2))),
         "sdp": Cones(zero=1, nonneg=2, psd=(3, 2)),
         "exp": Cones(nonneg=m // 2, exp=max(m // 6, 1)),
+        "power": Cones(nonneg=m // 2, power=(0.25, 0.6, 0.5)[: max(m // 6, 1)]),
     }
     if kind not in by_kind:
         raise InvalidProblem(f"kind is {kind!r}; expected one of {', '.join(by_kind)}")
@@ -171,6 +176,20 @@ def _pair_exp(rng: np.random.Generator, size: int) -> Pair:
     s *= rng.uniform(0.5, 2.0, r.size)[:, None]
     y *= rng.uniform(0.5, 2.0, r.size)[:, None]
     return s.ravel(), y.ravel()
+
+
+def _pair_power(rng: np.random.Generator, cones: tuple[Weights, ...]) -> Pair:
+    """Boundary points (x, x^a) and the normals (a_i x^a / x_i, -1) of the cones there."""
+    pairs = []
+    for weights in cones:
+        a = exponents(weights)
+        x = rng.uniform(0.5, 2.0, a.size)
+        mean = float(np.exp(a @ np.log(x)))
+        sign = rng.choice([-1.0, 1.0])
+        s = np.append(x, sign * mean)
+        y = rng.uniform(0.5, 2.0) * np.append(a * mean / x, -sign)
+        pairs.append((s, y))
+    return np.concatenate([s for s, _ in pairs]), np.concatenate([y for _, y in pairs])
 
 
 _COMPLEMENTARY = {

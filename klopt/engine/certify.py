@@ -35,7 +35,7 @@ from klopt.proof.certificate import Argument, Certificate, Verdict, contradict, 
 from klopt.proof.statement import ConeStatement
 from klopt.witness.cone_witness import proven_infeasible, proven_ray
 
-__all__ = ["certify"]
+__all__ = ["certify", "violated_row"]
 
 MAX_MAGNITUDE = 1e6
 """Points or multipliers that exceed the data by this factor are not judged by residuals."""
@@ -88,6 +88,8 @@ def certify(
     form: Form,
     answer: Answer,
     tol: float,
+    *,
+    sharpen: bool = True,
 ) -> tuple[Certificate, Point | None]:
     """Return what the answer proves about the problem, and the (repaired) point it leads to.
 
@@ -103,6 +105,8 @@ def certify(
         What it returned.
     tol
         The relative gap that counts as optimal.
+    sharpen
+        Whether a bracket that is too wide is sharpened, which may amount to solving again.
     """
     x = _copied(answer.x)
     y = _copied(answer.y)
@@ -127,7 +131,8 @@ def certify(
         )
 
     bracket = problem.bracket(formulation.recover(x, y))
-    if not (is_narrow(bracket.lower, bracket.upper, tol) or bracket.no_optimum):
+    is_decided = is_narrow(bracket.lower, bracket.upper, tol) or bracket.no_optimum
+    if sharpen and not is_decided:
         bracket = problem.sharper_bracket(bracket)
     if bracket.note:
         notes.append(bracket.note)
@@ -557,17 +562,26 @@ def _hidden_flaw(
     tol
         The error that each row and column may have, relative to its own entry of b or c.
     """
-    b = np.where(np.isinf(form.b), 0.0, form.b)
-    s = np.where(np.isinf(form.b), 0.0, b - form.A @ x)
-    violation = block_norms(form.cones, s - form.cones.project(s))
-    rows = violation / (1 + block_norms(form.cones, b))
-    if rows.max(initial=0.0) > tol:
-        worst = int(np.argmax(rows))
-        return f"row {worst} is violated by {rows.max():.1e} of its right-hand side"
+    flaw = violated_row(form, x, tol)
+    if flaw:
+        return flaw
 
     gradient = np.abs(form.curve(x) + form.c + form.A.T @ y)
     columns = gradient / (1 + np.abs(form.c))
     if columns.max(initial=0.0) > tol:
         worst = int(np.argmax(columns))
         return f"the gradient in variable {worst} is off by {columns.max():.1e} of its cost"
+    return ""
+
+
+def violated_row(form: ConeForm, x: FloatArray, tol: float) -> str:
+    """Return "" if each row holds up to tol of its own right-hand side, else the worst one."""
+    b = np.where(np.isinf(form.b), 0.0, form.b)
+    s = np.where(np.isinf(form.b), 0.0, b - form.A @ x)
+    violation = block_norms(form.cones, s - form.cones.project(s))
+    rows = violation / (1 + block_norms(form.cones, b))
+    # Not >, so that NaN is a violation.
+    if rows.size and not rows.max() <= tol:
+        worst = int(np.argmax(rows))
+        return f"row {worst} is violated by {rows.max():.1e} of its right-hand side"
     return ""

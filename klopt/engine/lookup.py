@@ -25,6 +25,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from klopt.engine.cvxpy_problems import as_problem
 from klopt.engine.registry import backend_named, problem_classes, problem_named
 from klopt.errors import InvalidProblem, InvalidSettings, NoRoute
 from klopt.model.backend import Backend, contract_flaw
@@ -147,14 +148,15 @@ def _from_function(module: str, function: str, sizes: Sequence[int]) -> Labelled
     return found
 
 
-def _labelled(made: object, label: str) -> list[tuple[str, Any]]:
+def _labelled(made: Any, label: str) -> list[tuple[str, Any]]:
     """One thing under its label, or several: pairs as they are, others numbered."""
     if not isinstance(made, Iterable):
-        return [(label, made)]
-    return [
+        return [(label, as_problem(made))]
+    pairs = [
         item if isinstance(item, tuple) else (f"{label} {number}", item)
         for number, item in enumerate(made, 1)
     ]
+    return [(label, as_problem(item)) for label, item in pairs]
 
 
 def _module(name: str) -> ModuleType:

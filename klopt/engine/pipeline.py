@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -21,6 +21,8 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.engine.certify import certify
 from klopt.engine.clean_answer import error_text
+from klopt.engine.cvxpy_problems import cone_program
+from klopt.engine.cvxpy_results import hand_back
 from klopt.engine.interrupts import call_within
 from klopt.engine.memory import memory_refusal
 from klopt.engine.planner import Route, routes_for
@@ -33,6 +35,7 @@ from klopt.errors import InvalidProblem, InvalidSettings
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop
 from klopt.model.forms import ConeForm, Form
 from klopt.model.problem import Point, Problem
+from klopt.programs.cvxpy_reduction import CvxpyProblem, is_cvxpy_problem, reduced_by_cvxpy
 from klopt.proof.certificate import Certificate, Verdict
 from klopt.proof.statement import ConeStatement
 from klopt.proof.time_budget import budget
@@ -62,7 +65,7 @@ Run = Callable[[Backend, Form, Settings, Start | None], Answer]
 
 
 def solve(
-    problem: Problem,
+    problem: Problem | CvxpyProblem,
     backend: str | Backend | None = None,
     *,
     formulation: str | None = None,
@@ -86,7 +89,8 @@ def solve(
     Parameters
     ----------
     problem
-        What is to be solved; `klopt.problems` lists the classes.
+        What is to be solved; `klopt.problems` lists the classes. Or a `cvxpy.Problem`: its variables
+        and constraints get their values, and the result is in its sense and units.
     backend
         A backend's name or an instance; it is never switched. None leaves the choice to klopt.
     formulation
@@ -144,18 +148,23 @@ def solve(
             f"isolate is {isolate!r}; expected True, False, or None to leave it to klopt"
         )
 
-    if exact:
-        problem = _in_rationals(problem)
-
     began = time.perf_counter()
-    routes = routes_for(problem, backend, formulation, settings)
-    if problem.data_changed:
+    reduction = reduced_by_cvxpy(problem) if is_cvxpy_problem(problem) else None
+    stated = cast(Problem, problem) if reduction is None else cone_program(reduction)
+    if exact:
+        stated = _in_rationals(stated)
+
+    routes = routes_for(stated, backend, formulation, settings)
+    if stated.data_changed:
         raise InvalidProblem(
-            f"the data of {problem.describe()} were changed by a backend; build the problem anew"
+            f"the data of {stated.describe()} were changed by a backend; build the problem anew"
         )
     point = start.point if isinstance(start, Result) else start
     given = None if point is None else check_point(point)
-    return _first_conclusive(problem, routes, settings, given, isolate, began)
+    result = _first_conclusive(stated, routes, settings, given, isolate, began)
+    if reduction is not None:
+        hand_back(reduction, result)
+    return result
 
 
 def _in_rationals(problem: Problem) -> Problem:

@@ -14,6 +14,7 @@ from itertools import product
 from textwrap import fill
 from typing import NamedTuple
 
+from klopt.engine.cvxpy_problems import as_problem
 from klopt.engine.memory import memory_refusal
 from klopt.engine.registry import Broken, backend_named, backends, broken
 from klopt.errors import InvalidProblem, InvalidSettings, NoRoute
@@ -21,6 +22,7 @@ from klopt.model.backend import Backend, Settings, contract_flaw
 from klopt.model.forms import Form
 from klopt.model.html import html_table
 from klopt.model.problem import Formulation, Problem
+from klopt.programs.cvxpy_reduction import CvxpyProblem
 
 __all__ = ["Plan", "Refusal", "Route", "plan", "routes_for"]
 
@@ -160,19 +162,21 @@ def _aligned(rows: list[_Row], names: Collection[str], backends: Collection[str]
     return lines
 
 
-def plan(problem: Problem, *, memory_limit: int | None = None) -> Plan:
+def plan(problem: Problem | CvxpyProblem, *, memory_limit: int | None = None) -> Plan:
     """Return the routes of a problem, best first, without building or solving anything.
 
     `.routes` and `.refusals` hold all pairs of a formulation and an installed backend; `.explain()`
     is both as text. With a `memory_limit` in bytes each form is built, and a route that is foreseen
-    to need more is refused with the figure.
+    to need more is refused with the figure. A `cvxpy.Problem` is planned as the cone program that
+    CVXPY reduces it to.
 
     >>> from klopt.engine.registry import problem_named
     >>> p = plan(problem_named("LP")(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-1.0]))
     >>> p.routes[0].backend.name
     'highs'
     """
-    _refuse_other_things(problem)
+    stated = as_problem(problem)
+    _refuse_other_things(stated)
     installed = []
     absent = []
     for backend in backends():
@@ -183,7 +187,7 @@ def plan(problem: Problem, *, memory_limit: int | None = None) -> Plan:
 
     pairs = [
         (formulation, backend)
-        for formulation in problem.formulations()
+        for formulation in stated.formulations()
         for backend in installed
         if formulation.needs <= backend.offers
     ]
@@ -195,7 +199,7 @@ def plan(problem: Problem, *, memory_limit: int | None = None) -> Plan:
     too_large = [] if limit is None else _too_large(routes, limit)
     refused = {(refusal.formulation.name, refusal.backend) for refusal in too_large}
     fit = [route for route in routes if (route.formulation.name, route.backend) not in refused]
-    return Plan(problem, tuple(fit), tuple(installed), tuple(absent), tuple(too_large))
+    return Plan(stated, tuple(fit), tuple(installed), tuple(absent), tuple(too_large))
 
 
 def _too_large(routes: list[Route], memory_limit: int) -> list[Refusal]:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from klopt.arrays import EPS, FloatArray
 from klopt.model.backend import Answer, Start, Stop
 from klopt.model.cones import Cones, order_of
+from klopt.model.cones.power import Weights
 from klopt.model.forms import ConeForm
 from klopt.witness.cone_interior import centre
 
@@ -114,12 +115,14 @@ class _Kept:
     soc: list[Rows] = field(default_factory=list)
     psd: list[Rows] = field(default_factory=list)
     exp: list[Rows] = field(default_factory=list)
+    power: list[Rows] = field(default_factory=list)
+    exponents: tuple[Weights, ...] = ()
 
     @property
     def rows(self) -> Rows:
         """All of them; the first, empty block says what no blocks make."""
         blocks = [np.empty(0, np.intp)]
-        blocks += self.zero + self.nonneg + self.soc + self.psd + self.exp
+        blocks += self.zero + self.nonneg + self.soc + self.psd + self.exp + self.power
         return cast(Rows, np.concatenate(blocks))
 
     @property
@@ -130,12 +133,14 @@ class _Kept:
             soc=tuple(block.size for block in self.soc),
             psd=tuple(order_of(block.size) for block in self.psd),
             exp=sum(block.size for block in self.exp) // 3,
+            power=self.exponents,
         )
 
 
 def _kept(form: ConeForm, empty: Flags) -> _Kept:
     """The rows that a solver is needed for; `empty` flags the rows of A without an entry."""
-    kept = _Kept()
+    # Power cones are kept, all of them.
+    kept = _Kept(exponents=form.cones.power)
     dropped = empty | (form.b == np.inf)
     for kind, block in form.cones.blocks():
         rows = np.arange(block.start, block.stop)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from klopt.arrays import FloatArray
+from klopt.certificates.files import certificate_text
 from klopt.engine.planner import Route
 from klopt.errors import InvalidSettings, NotCertified
 from klopt.model.backend import Answer, Backend, Settings, Step, Stop
@@ -151,15 +152,7 @@ class Result:
         """
         if self.exact is not None:
             return {name: np.array(y, dtype=float) for name, y in self.exact.y.items()}
-        formulation = self.route.formulation
-        answer = self.chosen.answer
-        rows, columns = formulation.build().shape
-        if formulation.dual:
-            assert answer.ray is not None
-            found = formulation.recover(answer.ray, np.zeros(rows or 0))
-        else:
-            assert answer.farkas is not None
-            found = formulation.recover(np.zeros(columns or 0), answer.farkas)
+        found = _contradiction(self.chosen)
         nonzero = {name: array for name, array in found.primal.items() if array.any()}
         return nonzero | dict(found.dual)
 
@@ -288,7 +281,8 @@ def combine(
     # The usual case: one interval is its own intersection.
     if len(attempts) == 1:
         only = attempts[0]
-        return Result(problem, settings, attempts, only, only.certificate, seconds)
+        certificate = _to_be_saved(problem, only, only.certificate)
+        return Result(problem, settings, attempts, only, certificate, seconds)
 
     # Proven ends alone are intersected; each keeps the lemma that proves it.
     below = max(attempts, key=lambda attempt: attempt.certificate.lower).certificate
@@ -306,7 +300,42 @@ def combine(
         certificate = _refuted(certificate)
     elif not conclusive and (lower, upper) != (certificate.lower, certificate.upper):
         certificate = _intersected(certificate, below, above, problem.sense)
+    certificate = _to_be_saved(problem, chosen, certificate)
     return Result(problem, settings, attempts, chosen, certificate, seconds)
+
+
+def _to_be_saved(problem: Problem, chosen: Attempt, certificate: Certificate) -> Certificate:
+    """The certificate with the function that makes a file of it, which is called by who saves it."""
+    if not certificate.verdict.conclusive:
+        return certificate
+
+    def text() -> str:
+        formulation = chosen.route.formulation
+        answer = chosen.answer
+        ray = None if answer.ray is None else formulation.recover(answer.ray, None)
+        point = chosen.point
+        if certificate.verdict is Verdict.INFEASIBLE:
+            point = _contradiction(chosen)
+        elif point is None and answer.x is not None:
+            point = problem.bracket(formulation.recover(answer.x, None)).point
+        return certificate_text(problem, certificate, point, ray)
+
+    return replace(certificate, file_text=text)
+
+
+def _contradiction(chosen: Attempt) -> Point:
+    """The multipliers that add the rows up to a contradiction.
+
+    They are the Farkas vector of the form or, where the form is the dual, its ray.
+    """
+    formulation = chosen.route.formulation
+    answer = chosen.answer
+    rows, columns = formulation.build().shape
+    if formulation.dual:
+        ray = np.zeros(columns or 0) if answer.ray is None else answer.ray
+        return formulation.recover(ray, np.zeros(rows or 0))
+    farkas = np.zeros(rows or 0) if answer.farkas is None else answer.farkas
+    return formulation.recover(np.zeros(columns or 0), farkas)
 
 
 def _goodness(
@@ -435,4 +464,5 @@ def _restored(
         replace(attempt, route=Route(formulations[name], backend))
         for name, backend, attempt in attempts
     )
+    certificate = _to_be_saved(problem, tried[chosen], certificate)
     return Result(problem, settings, tried, tried[chosen], certificate, seconds)

@@ -161,6 +161,27 @@ class Gram:
             return cls.of(K, repair="clip")
         return cls(cast(FloatArray, freeze(K)), 1.0, floor, "")
 
+    @classmethod
+    def near(cls, value: object, known: Gram) -> Gram:
+        """Return `value` as a kernel matrix, its floor by the distance to a known one.
+
+        By Weyl's inequality lambda_min(K) >= lambda_min(K') - ||K - K'||: where another program
+        computed the matrix of the same kernel, no factorisation is needed.
+
+        >>> K = Gram.rbf([[0.0], [2.0]])
+        >>> Gram.near(K.matrix * (1 + 1e-15), K).floor > -1e-13
+        True
+        """
+        given = matrix("K", value, known.matrix.shape)
+        K = symmetric("K", given)
+        floor = -sum_up(_frobenius_distance(K, known.matrix), -known.floor)
+        scale = float(K.diagonal().mean()) or 1.0
+        # Further away a factorisation proves more; NaN is caught as well.
+        if not floor >= -MAX_RBF_FLOOR * scale:
+            return cls.of(value)
+        averaged = "averaged with its transpose" if K is not given else ""
+        return cls(cast(FloatArray, freeze(K)), scale, floor, averaged)
+
     @property
     def size(self) -> int:
         """The number of points."""
@@ -276,6 +297,13 @@ def _distance(K: FloatArray, R: FloatArray) -> float:
     measured = _norm_up(np.array(norms)) * (1 + 4 * UNIT_ROUNDOFF)
     length = _norm_up(R)
     return sum_up(measured, product_up(gamma_n(len(R) + 3), length, length), n * (len(R) + 4) * ETA)
+
+
+def _frobenius_distance(K: FloatArray, other: FloatArray) -> float:
+    """A bound of ||K - K'||_F: each difference errs by one unit of itself."""
+    blocks = (slice(start, start + 256) for start in range(0, len(K), 256))
+    norms = [_norm_up(K[rows] - other[rows]) for rows in blocks]
+    return _norm_up(np.array(norms)) * (1 + 4 * UNIT_ROUNDOFF)
 
 
 def _norm_up(A: FloatArray) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["Feature"]
+__all__ = ["CURVED_CONES", "Feature"]
 
 
 class Feature(StrEnum):
@@ -26,6 +26,8 @@ class Feature(StrEnum):
     SOC = "second-order cones"
     PSD = "semidefinite cones"
     EXP = "exponential cones"
+    POWER = "power cones"
+    GENERAL_POWER = "power cones of more than three rows"
 
     # A function over a simple set is exactly one of these, or QUADRATIC.
     LINEAR = "a linear objective"
@@ -41,3 +43,9 @@ class Feature(StrEnum):
     ORDERED = "ordered simplices"
     SPECTRAL = "spectrahedra"
     PRODUCT = "products of simple sets"
+
+
+CURVED_CONES = frozenset(
+    {Feature.SOC, Feature.PSD, Feature.EXP, Feature.POWER, Feature.GENERAL_POWER}
+)
+"""All kinds of cones that are not polyhedral."""

@@ -6,17 +6,20 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from typing import ClassVar
+from os import PathLike
+from typing import ClassVar, Self
 
 import numpy as np
 
+import klopt.programs.formats as formats
 from klopt.arrays import FloatArray
 from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, Start
 from klopt.model.problem import Bracket, Formulation, Point, Problem
-from klopt.programs.duality import dual_of, from_dual, to_dual
+from klopt.programs.duality import dual_claim, dual_of, from_dual, to_dual
+from klopt.programs.formats.model import Model
 from klopt.programs.rows import LinearRows
-from klopt.proof.cone_witnesses import DualWitness
+from klopt.proof.cone_witnesses import ConeClaim, DualWitness
 from klopt.proof.enclosure import round_down, round_up
 from klopt.proof.statement import ConeStatement
 from klopt.witness.cone_witness import ConeProof, prove, proven_infeasible, proven_ray
@@ -32,11 +35,34 @@ HUGE = 1e12
 
 
 class Program(Problem):
-    """The base of `LP`, `QCQP` and `SDP`, whose value is `scale` times that of `form`, + `offset`."""
+    """The base of `LP`, `QCQP`, `SDP` and `ConeProgram`, whose value is `scale` times that of `form`, + `offset`."""
 
     trusts_residuals: ClassVar[bool] = True
     offset: float
     within: float
+    repair: str = ""
+    """What was changed in the data by rounding, such as a matrix made symmetric."""
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | PathLike[str],
+        *,
+        time_limit: float | None = None,
+        memory_limit: float | None = None,
+    ) -> Self:
+        """Return the program in a file, whose suffix says how it is read.
+
+        Reading may take `time_limit` seconds and ask for `memory_limit` bytes; see
+        `klopt.programs.formats.read`.
+        """
+        with formats.opened(path, time_limit=time_limit, memory_limit=memory_limit) as model:
+            return cls.from_model(model, path)
+
+    @classmethod
+    @abstractmethod
+    def from_model(cls, model: Model, path: str | PathLike[str]) -> Self:
+        """Return the program that was read from a file."""
 
     @property
     @abstractmethod
@@ -74,6 +100,15 @@ class Program(Problem):
     def dual_witness(self, w: FloatArray, y: FloatArray) -> DualWitness:
         """Return what (w, y) of `form` proposes for `cone_statement`."""
         return DualWitness(w, y)
+
+    def cone_claim(self, point: Point) -> ConeClaim | None:
+        x, y = self.pair(point)
+        witness = self.dual_witness(x, y)
+        if self.is_dual_of_form:
+            return dual_claim(self.cone_statement, x, witness.y, self.sign, self.offset)
+        return ConeClaim(
+            self.cone_statement, x, witness.y, witness.quadratic, self.scale, self.offset
+        )
 
     def bracket(self, point: Point) -> Bracket:
         """Return bounds of the optimum, proven from a repaired point and repaired multipliers."""
@@ -135,7 +170,7 @@ class Program(Problem):
         if self.offset:
             low = float(round_down(low + self.offset))
             high = float(round_up(high + self.offset))
-        note = self.rows.note
+        note = "; ".join(filter(None, (self.rows.note, self.repair)))
         return Bracket(
             low,
             high,

@@ -16,8 +16,10 @@ from scipy import sparse
 from klopt.arrays import EPS, FloatArray, SparseMatrix, csc, require_memory
 from klopt.errors import InvalidProblem
 from klopt.kernels.gram import proven_floor
+from klopt.model.cones import Cones
+from klopt.model.forms import ConeForm
 
-__all__ = ["factor", "refuse_indefinite"]
+__all__ = ["averaged_note", "convex_matrix", "factor", "refuse_indefinite"]
 
 Index = npt.NDArray[np.intp]
 
@@ -47,6 +49,32 @@ def refuse_indefinite(name: str, P: SparseMatrix) -> None:
             f"{name} is not positive semidefinite: its smallest eigenvalue is {smallest:.6g}, so the problem is not "
             "convex; klopt solves convex problems"
         )
+
+
+def convex_matrix(
+    name: str, P: object, n: int, uneven: list[str], sign: float = 1.0
+) -> SparseMatrix | None:
+    """Return P checked, None if it is zero; sign P must be positive semidefinite.
+
+    A matrix that differs from its transpose by rounding is averaged with it and listed in `uneven`.
+
+    >>> convex_matrix("P", [[2.0, 0.0], [0.0, 0.0]], 2, []).toarray()
+    array([[2., 0.],
+           [0., 0.]])
+    """
+    given = csc(name, P, (n, n))
+    matrix = ConeForm(np.zeros(n), sparse.csc_array((0, n)), np.zeros(0), Cones(), given).P
+    assert matrix is not None
+    if not np.array_equal(given.data, matrix.data):
+        uneven.append(name)
+    label = name if sign > 0 else f"-{name} (a program that maximises)"
+    refuse_indefinite(label, sign * matrix)
+    return matrix if matrix.nnz else None
+
+
+def averaged_note(uneven: list[str]) -> str:
+    """Return what is reported of matrices that were averaged with their transposes."""
+    return f"averaged with its transpose, rounding apart: {', '.join(uneven)}" if uneven else ""
 
 
 def factor(name: str, P: SparseMatrix) -> SparseMatrix:

@@ -33,7 +33,6 @@ import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import FloatArray
-from klopt.model.cones import Cones
 from klopt.proof.cone_membership import dual_room, in_dual_cone, in_second_order_cones
 from klopt.proof.cone_slack import MAX_EXACT_TERMS, enclose_slack, enclose_value, is_zero
 from klopt.proof.cone_witnesses import DualWitness, ProvenEnd
@@ -117,7 +116,7 @@ class _Dual:
         if not in_second_order_cones(statement, self.y):
             return ProvenEnd(-np.inf, "the multipliers of a cone (soc) are not proven in it")
         for kind, block in statement.cones.blocks():
-            if kind in ("psd", "exp") and not in_dual_cone(statement, kind, self.y[block]):
+            if kind in ("psd", "exp", "power") and not in_dual_cone(statement, kind, self.y[block]):
                 return ProvenEnd(
                     -np.inf, f"the multipliers of a cone ({kind}) are not proven in it"
                 )
@@ -163,7 +162,7 @@ class _Dual:
         if lacking.any() and not self.solving:
             return ProvenEnd(-np.inf, "a variable without a bound may have a gradient")
         corrected = None
-        if lacking.any() and _is_curved(statement.cones):
+        if lacking.any() and not statement.cones.is_polyhedral:
             # Inside curved cones a correction has room; exact sums can wait.
             corrected = self._solved(gradient, known, lacking)
         if lacking.any() and corrected is None:
@@ -484,10 +483,6 @@ class _Dual:
         far = float(enclose_norm(slack * unit).upper) * size
         near = float(enclose_dot(u[columns], gradient[columns]).magnitude)
         return (far + near) * INFLATION
-
-
-def _is_curved(cones: Cones) -> bool:
-    return bool(cones.soc or cones.psd or cones.exp)
 
 
 def _lacking(gradient: Enclosure, known: VariableRange) -> Mask:

@@ -13,6 +13,7 @@ from klopt.model.cones import Cones, order_of, svec_entries
 from klopt.proof.cone_slack import is_zero, slack_summed_exactly
 from klopt.proof.directed import difference_down, product_up, sum_up
 from klopt.proof.enclosure import ETA, INFLATION, UNIT_ROUNDOFF, Enclosure, round_down
+from klopt.proof.power_cones import dual_power_room, in_dual_power_cones, in_power_cones
 from klopt.proof.rational_psd import rational_psd
 from klopt.proof.semidefinite import eigenvalue_floor, is_positive_semidefinite, radius_norm
 from klopt.proof.statement import ConeStatement
@@ -100,9 +101,11 @@ def in_second_order_cones(statement: ConeStatement, y: FloatArray) -> bool:
 
 
 def in_dual_cone(statement: ConeStatement, kind: str, y: FloatArray) -> bool:
-    """Return whether y lies in the dual of a semidefinite or an exponential cone."""
+    """Return whether y lies in the dual of a semidefinite, an exponential or a power cone."""
     if not y.any():
         return True
+    if kind == "power":
+        return in_dual_power_cones(statement.cones.power, Enclosure.of(y))
     if kind == "exp":
         return bool(_in_dual_exponential(Enclosure.of(y.reshape(-1, 3))).all())
     if in_cone(statement, kind, Enclosure.of(y), 0.0):
@@ -119,6 +122,8 @@ def in_cone(statement: ConeStatement, kind: str, s: Enclosure, margin: float) ->
         if is_positive_semidefinite(M.mid, sum_up(radius_norm(M.rad), margin)):
             return True
         return _is_scaled_semidefinite(M, margin)
+    if kind == "power":
+        return in_power_cones(statement.cones.power, _widened(s, margin))
     return all(_in_exponential(s[3 * i : 3 * i + 3], margin) for i in range(s.size // 3))
 
 
@@ -159,17 +164,22 @@ def _is_scaled_semidefinite(M: Enclosure, margin: float) -> bool:
     exponent = -(np.frexp(diagonal)[1] // 2)
     if np.max(np.abs(exponent)) > 400:
         return False
-    # Scaling by powers of two is exact away from underflow, which ETA covers.
-    D = np.ldexp(1.0, exponent)
-    mid = M.mid * D[:, None] * D
-    lost = radius_norm(M.rad * D[:, None] * D + 4 * ETA)
-    most = float(np.max(D))
-    return is_positive_semidefinite(mid, sum_up(lost, product_up(margin, most, most)))
+    # Scaling by both powers of two at once is exact away from underflow, which ETA covers.
+    exponents = exponent[:, None] + exponent
+    mid = np.ldexp(M.mid, exponents)
+    lost = radius_norm(np.ldexp(M.rad, exponents) + 4 * ETA)
+    moved = product_up(margin, 4.0 ** float(np.max(exponent)))
+    return is_positive_semidefinite(mid, sum_up(lost, moved))
+
+
+def _widened(s: Enclosure, margin: float) -> Enclosure:
+    """All numbers that are at most `margin` from one that is enclosed."""
+    return Enclosure(s.mid, (s.rad + margin) * INFLATION)
 
 
 def _in_exponential(s: Enclosure, margin: float) -> bool:
     """Whether y exp(x / y) <= z, y > 0, or x <= 0, y = 0, z >= 0 for all (x, y, z) enclosed."""
-    wide = Enclosure(s.mid, (s.rad + margin) * INFLATION)
+    wide = _widened(s, margin)
     x, y, z = wide[0], wide[1], wide[2]
     if y.mid == 0 and y.rad == 0:
         return bool(x.upper <= 0 and z.lower >= 0)
@@ -209,6 +219,8 @@ def dual_room(statement: ConeStatement, y: FloatArray) -> FloatArray:
             room[block] = max(floor, 0.0)
         elif kind == "exp":
             room[block] = np.repeat(_dual_exponential_room(y[block].reshape(-1, 3)), 3)
+        elif kind == "power":
+            room[block] = dual_power_room(cones.power, y[block])
     return room
 
 

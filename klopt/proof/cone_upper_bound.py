@@ -256,7 +256,7 @@ def _violated(
             if moves[index] or not in_cone_exactly(statement, "soc", block, x, slack):
                 return "a cone (soc) is not proven at the point"
     for kind, block in cones.blocks():
-        if kind not in ("psd", "exp"):
+        if kind not in ("psd", "exp", "power"):
             continue
         move = 0.0
         if step.size:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from klopt.arrays import FloatArray
 
+if TYPE_CHECKING:
+    from klopt.proof.statement import ConeStatement
+
 __all__ = [
+    "ConeClaim",
     "DualWitness",
     "PrimalWitness",
     "ProvenEnd",
@@ -41,3 +46,25 @@ class ProvenEnd:
 
     value: float
     by: str
+
+
+@dataclass(frozen=True, eq=False)
+class ConeClaim:
+    """A problem stated as a cone program, with a point and multipliers that may prove its optimum.
+
+    Parameters
+    ----------
+    statement
+        The cone program, which minimises.
+    x, y, quadratic
+        The point, and the multipliers of the rows and of the quadratic constraints.
+    scale, shift
+        The problem's value is `scale` times that of the cone program, plus `shift`.
+    """
+
+    statement: ConeStatement
+    x: FloatArray
+    y: FloatArray
+    quadratic: FloatArray
+    scale: float = 1.0
+    shift: float = 0.0

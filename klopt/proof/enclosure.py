@@ -232,7 +232,8 @@ class Enclosure:
             size = np.abs(mid)
             # The least absolute value of the divisor, rounded down.
             least = (np.abs(b.mid) - b.rad) * (1 - 4 * UNIT_ROUNDOFF)
-            spread = (self.rad + (size + ETA) * b.rad) / least
+            # Radius over divisor first: their product with a small quotient may underflow.
+            spread = self.rad / least + (size + ETA) * (b.rad / least)
             rad = enlarged(UNIT_ROUNDOFF * size + spread)
             sure = (least > 0) & np.isfinite(rad)
         return Enclosure(_plain(np.where(sure, mid, 0.0)), _plain(np.where(sure, rad, np.inf)))
@@ -325,7 +326,9 @@ def _quotient(a: Enclosure, b: Enclosure) -> Enclosure:
         return Enclosure(0.0, math.inf)
     mid = float(a.mid) / float(b.mid)
     size = abs(mid)
-    rad = float(enlarged(UNIT_ROUNDOFF * size + (a.rad + (size + ETA) * b.rad) / least))
+    # Radius over divisor first: their product with a small quotient may underflow.
+    spread = a.rad / least + (size + ETA) * (b.rad / least)
+    rad = float(enlarged(UNIT_ROUNDOFF * size + spread))
     return Enclosure(mid, rad) if math.isfinite(rad) else Enclosure(0.0, math.inf)
 
 

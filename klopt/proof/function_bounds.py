@@ -41,6 +41,7 @@ from klopt.model.sets import BoxPlane, Product, SimpleSet
 from klopt.proof.convexity import curvature_beside
 from klopt.proof.directed import difference_down, product_up, sum_up, total_up
 from klopt.proof.enclosure import (
+    ETA,
     Enclosure,
     EnclosureLike,
     enclose_kernel_product,
@@ -463,7 +464,8 @@ def _bilinear_ends(
 def _times(M: FloatArray, sizes: FloatArray, v: Enclosure) -> Enclosure:
     """M v, with the sizes |M| at hand: the rounding of the product and the radius in one product."""
     n = v.size
-    terms = sizes @ (gamma(n) * np.abs(v.mid) + v.rad)
+    # Rounded up where it underflows: entries of M may be large.
+    terms = sizes @ (gamma(n) * np.abs(v.mid) + v.rad + ETA)
     # A sum of n products of sums of two, and underflow.
     return Enclosure(M @ v.mid, enlarged(terms, n))
 

@@ -30,7 +30,7 @@ from typing import cast
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.proof.directed import norm_up, product_up, sum_up
+from klopt.proof.directed import norm_up, product_up, quotient_up, sum_up
 from klopt.proof.enclosure import (
     ELEMENTARY_ULPS,
     ETA,
@@ -151,6 +151,8 @@ def enclose_congruence(F: EnclosureLike, A: EnclosureLike) -> Enclosure:
     if left_rad is not None:
         H += left_rad * ((1 + 1 / g) * INFLATION)
     inner = g * np.abs(middle)
+    # This product may underflow where H is large.
+    inner += ETA
     if middle_rad is not None:
         inner += middle_rad
     # Each sum of n products may lose n eta to underflow.
@@ -206,13 +208,14 @@ def enclose_relative_log_det(
     if middle_rad is not None:
         off = norm_up(middle_rad)
         size += off
-    off += 2 * gamma(2 * len(middle) + 16) * size
+    off += product_up(2 * gamma(2 * len(middle) + 16), size)
     if factor_rad is not None:
         spread = norm_up(factor_rad)
         factor_size += spread
-        off += 2 * size * spread / max(factor_size, ETA)
-    half_size = norm_up(half) + norm_up(found.X) * factor_size * off
-    response = (size + half_size**2 / (1 - found.defect)) * INFLATION
+        off += quotient_up(product_up(2.0, size, spread), factor_size)
+    half_size = norm_up(half) + product_up(norm_up(found.X), factor_size, off)
+    square = quotient_up(product_up(half_size, half_size), 1 - found.defect)
+    response = (size + square) * INFLATION
     return found.value + log_det_change(response, remainder)
 
 

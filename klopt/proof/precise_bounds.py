@@ -149,7 +149,7 @@ def open_columns(statement: ConeStatement) -> Indices:
 
 def _flaw(statement: ConeStatement, witness: PreciseWitness, size: int) -> str:
     """What keeps the lemmas from being applied; "" without."""
-    if statement.P is not None or statement.quadratics or statement.cones.exp:
+    if statement.P is not None or statement.quadratics or not statement.cones.is_symmetric:
         return "the program has curved terms that are not evaluated with many digits"
     if (statement.b == -np.inf).any():
         return "a row asks for something below -inf"

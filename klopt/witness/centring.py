@@ -120,7 +120,7 @@ def central_pairs(form: ConeForm, x: FloatArray, y: FloatArray) -> Iterator[Cent
     >>> pair.x.round(6), pair.y.round(6)
     (array([1.]), array([ 0.5     , -0.707107,  0.5     ]))
     """
-    if form.cones.exp or not (np.isfinite(x).all() and np.isfinite(y).all()):
+    if not form.cones.is_symmetric or not (np.isfinite(x).all() and np.isfinite(y).all()):
         return
     if not is_affordable(form):
         return

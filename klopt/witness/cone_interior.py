@@ -8,14 +8,15 @@ in K (Nesterov and Nemirovskii, 1994); so ||W^-1 d|| says how far a step d goes 
     soc      F = - log(v_0^2 - ||v_1||^2)  W u = 2 w (w'u) - det(w) J u,  w = v^(1/2)
     psd      F = - log det V               W U = V^(1/2) U V^(1/2)
     exp      F = - log(v_1 log(v_2 / v_1) - v_0) - log v_1 - log v_2,     W = H^(-1/2)
+    power    F = - log(m^2 - z^2) - sum_i (1 - a_i) log x_i,  m = x^a,    W = H^(-1/2)
 
 with det(w) = w_0^2 - ||w_1||^2 and J = diag(1, -1, .., -1). On the first three, the symmetric
 cones, W is the quadratic representation of v^(1/2), the scaling of Nesterov and Todd (1997) whose
 scaling point is v: W e = v for the unit element e. (On soc it is sqrt(2) H^(-1/2), so that the ball
-of radius 1/sqrt(2) fits.) The exponential cone is not symmetric; there W is H^(-1/2) itself.
+of radius 1/sqrt(2) fits.) Exponential and power cones are not symmetric; there W is H^(-1/2) itself.
 
 The dual exponential cone is {y : T y in K} with T y = (y_0 - y_1, -y_0, y_2), so F(T y) is its
-barrier.
+barrier; for the power cone T y = (u_1/a_1, .., u_k/a_k, v) with y = (u, v).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from scipy import sparse
 
 from klopt.arrays import FloatArray, freeze
 from klopt.model.cones import Cones, order_of, smat, svec_entries, svec_size, svec_weights
+from klopt.model.cones.power import Weights, exponents, power_sizes
 
 __all__ = ["Scaling", "centre", "is_sparse", "scaling_at"]
 
@@ -36,8 +38,8 @@ EXP_CENTRE = freeze(np.array([-1.051383945322714, 0.556409619469370, 1.258967884
 """The point of the exponential cone with F'(v) = -v; it lies inside the dual cone too."""
 EXP_DUAL_TO_PRIMAL = freeze(np.array([[1.0, -1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]))
 """T: y lies in the dual exponential cone where T y lies in the primal one."""
-EXP_MIN_DEPTH = 1e-14
-"""The smallest depth inside an exponential cone, relative to the norm of the point."""
+MIN_DEPTH = 1e-14
+"""The smallest depth inside an exponential or a power cone, relative to the norm of the point."""
 MAX_CHUNK_ENTRIES = 1e7
 """How many numbers `_congruence` holds at a time, as stacked square matrices."""
 SMALLEST_NORMAL = float(np.finfo(float).tiny)
@@ -78,7 +80,7 @@ def centre(cones: Cones) -> FloatArray:
     """Return the unit element e of the cones; 0 on zero rows.
 
     It is 1 on a nonnegative row, (1, 0, .., 0) on a second-order cone, svec(I) on a PSD cone and
-    the self-dual point of the barrier on an exponential cone.
+    the self-dual point of the barrier, F'(e) = -e, on an exponential or a power cone.
 
     >>> centre(Cones(zero=1, nonneg=1, soc=(2,)))
     array([0., 1., 1., 0.])
@@ -100,7 +102,12 @@ def centre(cones: Cones) -> FloatArray:
         e[start + diagonal] = 1.0
         start += svec_size(order)
 
-    e[start:] = np.tile(EXP_CENTRE, cones.exp)
+    e[start : start + 3 * cones.exp] = np.tile(EXP_CENTRE, cones.exp)
+    start += 3 * cones.exp
+
+    for weights in cones.power:
+        e[start : start + len(weights)] = np.sqrt(1 + exponents(weights))
+        start += len(weights) + 1
     return e
 
 
@@ -124,7 +131,7 @@ def scaling_at(
     free
         What zero rows are scaled by: these have no interior, their multipliers no boundary.
     dual
-        Whether v lies in K*. Only the exponential cone differs from its dual.
+        Whether v lies in K*. Only exponential and power cones differ from their duals.
     inverse
         Whether to return W^-1 instead.
 
@@ -158,14 +165,26 @@ def scaling_at(
         start = rows.stop
 
     # Exponential cones: blocks of order 3.
-    flat = sparse.diags_array(diagonal) + low_rank
+    flat: Any = sparse.diags_array(diagonal) + low_rank
     if cones.exp:
-        blocks = _exp_scaling(v[start:].reshape(-1, 3), dual, inverse)
-        index = np.arange(start, v.size).reshape(-1, 3)
+        stop = start + 3 * cones.exp
+        blocks = _exp_scaling(v[start:stop].reshape(-1, 3), dual, inverse)
+        index = np.arange(start, stop).reshape(-1, 3)
         rows_of_entries = np.repeat(index, 3, axis=1).ravel()
         columns_of_entries = np.tile(index, 3).ravel()
         places = (rows_of_entries, columns_of_entries)
         flat = flat + sparse.csr_array((blocks.ravel(), places), shape=flat.shape)
+        start = stop
+
+    # Power cones: a block each.
+    if cones.power:
+        ends = start + np.cumsum(power_sizes(cones.power))
+        made = [
+            _power_scaling(weights, v[end - len(weights) - 1 : end], dual, inverse)
+            for weights, end in zip(cones.power, ends.tolist(), strict=True)
+        ]
+        before = sparse.csr_array((start, start))
+        flat = flat + sparse.block_diag([before, *made], format="csr")
     return Scaling(sparse.csr_array(flat), tuple(psd_roots))
 
 
@@ -247,7 +266,7 @@ def _exp_scaling(v: FloatArray, dual: bool, inverse: bool) -> npt.NDArray[Any]:
     a, b, c = primal.T
 
     # On the boundary F is infinite, so the point is moved inside, by about rounding.
-    depth = EXP_MIN_DEPTH * np.linalg.norm(v, axis=1) + SMALLEST_NORMAL**0.25
+    depth = MIN_DEPTH * np.linalg.norm(v, axis=1) + SMALLEST_NORMAL**0.25
     b = np.maximum(b, depth)
     c = np.maximum(c, depth)
     psi = np.maximum(b * np.log(c / b) - a, depth)
@@ -267,6 +286,44 @@ def _exp_scaling(v: FloatArray, dual: bool, inverse: bool) -> npt.NDArray[Any]:
     positive = np.maximum(singular, SMALLEST_NORMAL)
     scaled = positive[:, :, None] ** power * vectors
     return cast("npt.NDArray[Any]", vectors.transpose(0, 2, 1) @ scaled)
+
+
+def _power_scaling(weights: Weights, v: FloatArray, dual: bool, inverse: bool) -> FloatArray:
+    """H^(-1/2), or H^(1/2), at a point of one power cone.
+
+    With m = x^a, F = - log(m - z) - log(m + z) - sum_i (1 - a_i) log x_i, and -m'' in the units x is
+    m (diag(a) - a a'): H = M'M by the gradients of the two logarithms, by a root of -m'' times
+    1 / (m - z) + 1 / (m + z), and by sqrt(1 - a_i) / x_i on the axes.
+    """
+    a = exponents(weights)
+    k = a.size
+    to_primal = np.append(1 / a, 1.0) if dual else np.ones(k + 1)
+    primal = v * to_primal
+    z = primal[-1]
+
+    # On the boundary F is infinite, so the point is moved inside, by about rounding.
+    depth = MIN_DEPTH * float(np.linalg.norm(primal)) + SMALLEST_NORMAL**0.25
+    x = np.maximum(primal[:-1], depth)
+    m = float(np.exp(a @ np.log(x)))
+    low = max(m - abs(z), depth)
+    high = m + abs(z)
+
+    M = np.zeros((2 * k + 2, k + 1))
+    M[0, :k] = m * a / x / low
+    towards = -1.0 if z < 0 else 1.0
+    M[0, k] = -towards / low
+    M[1, :k] = m * a / x / high
+    M[1, k] = towards / high
+    root = np.sqrt(a)
+    across = np.eye(k) - np.outer(root, root)
+    M[2 : 2 + k, :k] = np.sqrt(m * (1 / low + 1 / high)) * across * (root / x)
+    M[2 + k :, :k] = np.diag(np.sqrt(1 - a) / x)
+    M *= to_primal
+
+    _, singular, vectors = np.linalg.svd(M, full_matrices=False)
+    positive = np.maximum(singular, SMALLEST_NORMAL)
+    scaled = positive[:, None] ** (1 if inverse else -1) * vectors
+    return cast(FloatArray, vectors.T @ scaled)
 
 
 def _congruence(columns: FloatArray, root: FloatArray) -> FloatArray:

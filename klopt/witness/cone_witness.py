@@ -133,17 +133,17 @@ def prove(
         quick = _stationary_proof(statement, x, y, as_witness)
         if quick is not None:
             return quick
-    merged = None if _is_polyhedral(form.cones) else merged_columns(statement)
+    merged = None if form.cones.is_polyhedral else merged_columns(statement)
     if merged is not None and form.A.shape == statement.A.shape:
         return _merged_proof(merged, form, x, y, as_witness)
-    face = None if _is_polyhedral(form.cones) else face_of(statement)
+    face = None if form.cones.is_polyhedral else face_of(statement)
     if face is not None and form.A.shape == statement.A.shape:
         found = _face_proof(statement, form, x, y, face)
         if _gap(found) <= CENTRED_GAP or exhausted():
             return found
         return _better(_as_it_is(statement, form, x, y, as_witness, found), found)
     found = _prove(statement, form, x, y, as_witness, thorough=True)
-    if found.is_narrow or form.P is None or statement.quadratics or not _is_polyhedral(form.cones):
+    if found.is_narrow or form.P is None or statement.quadratics or not form.cones.is_polyhedral:
         return found
     again = polished(form, x, y) if np.isfinite(x).all() and np.isfinite(y).all() else None
     if again is None or exhausted():
@@ -220,7 +220,8 @@ def _face_proof(
 def _svec_scale(cones: Cones) -> FloatArray:
     """1 for each row, sqrt(2) off the diagonal of semidefinite blocks."""
     plain = np.ones(cones.zero + cones.nonneg + sum(cones.soc))
-    return np.concatenate((plain, *(svec_weights(order) for order in cones.psd)))
+    scale = np.concatenate((plain, *(svec_weights(order) for order in cones.psd)))
+    return np.append(scale, np.ones(cones.size - scale.size))
 
 
 def _bounded_proof(
@@ -274,10 +275,6 @@ def _stationary_proof(
     return found if _gap(found) <= CENTRED_GAP else None
 
 
-def _is_polyhedral(cones: Cones) -> bool:
-    return not (cones.soc or cones.psd or cones.exp)
-
-
 def _better(one: ConeProof, other: ConeProof) -> ConeProof:
     """The better end of each of two proofs about the same program."""
     if other.lower.value > one.lower.value:
@@ -301,7 +298,7 @@ def _prove(
     thorough: bool,
 ) -> ConeProof:
     """The two ends, from proposals that cost next to nothing or from all of them."""
-    if thorough and not _is_polyhedral(form.cones):
+    if thorough and not form.cones.is_polyhedral:
         quick = _inward_proof(statement, form, x, y, as_witness)
         if quick is not None:
             return quick
@@ -542,7 +539,7 @@ def _best_point(
 def _interior(statement: ConeStatement, x: FloatArray) -> RelativeInterior | None:
     """A relatively interior point of a polyhedron; None where there are other cones."""
     cones = statement.cones
-    if cones.soc or cones.psd or cones.exp or statement.quadratics:
+    if not cones.is_polyhedral or statement.quadratics:
         return None
     rows = statement.rows
     kept = np.flatnonzero(~statement.vacuous[cones.zero :])
@@ -618,7 +615,7 @@ def _dual_interior(
 ) -> RelativeInterior | None:
     """Relatively interior (w, y) with the gradient signs that the bounds of x ask for."""
     cones = statement.cones
-    if cones.soc or cones.psd or cones.exp or statement.quadratics:
+    if not cones.is_polyhedral or statement.quadratics:
         return None
     known = statement.implied_range
     n = statement.c.size
@@ -655,7 +652,7 @@ def _cheap_multipliers(
         return
     cones = form.cones
     inside = cones.project_dual(y)
-    if cones.soc or cones.psd or cones.exp:
+    if not cones.is_polyhedral:
         yield x, _with_room(cones, inside, 1e-15)
         yield x, _with_room(cones, inside, 1e-13)
         return
@@ -672,7 +669,7 @@ def _multipliers(
         return
     yield from _cheap_multipliers(form, x, y)
     cones = form.cones
-    curved = bool(cones.soc or cones.psd or cones.exp)
+    curved = not cones.is_polyhedral
     if exhausted():
         return
     pair = repaired_multipliers(form, x, y)

@@ -23,12 +23,13 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any, ParamSpec, TypeVar
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import EPS, FloatArray
-from klopt.model.cones import Cones, svec_size
+from klopt.model.cones import svec_size
 from klopt.model.cones.norms import block_norms, equilibrate, largest_entry
 from klopt.model.forms import ConeForm
 from klopt.proof.time_budget import exhausted
@@ -74,7 +75,7 @@ class _Correction:
 
     def __init__(self, form: ConeForm) -> None:
         self.form = form
-        self.linear = not (form.cones.soc or form.cones.psd or form.cones.exp)
+        self.linear = form.cones.is_polyhedral
 
     @cached_property
     def units(self) -> tuple[FloatArray, FloatArray]:
@@ -97,11 +98,11 @@ class _Correction:
         """
         cones = self.form.cones
         A = self.form.A[:, columns].tocsr()
-        exp_start = cones.size - 3 * cones.exp
-        psd_start = exp_start - sum(map(svec_size, cones.psd))
+        psd_start = cones.zero + cones.nonneg + sum(cones.soc)
+        psd_stop = psd_start + sum(map(svec_size, cones.psd))
 
-        # Entries after scaling. The fill of second-order and exponential cones is not counted.
-        entries = int(A[:psd_start].nnz + A[exp_start:].nnz)
+        # Entries after scaling. The fill of other curved cones is not counted.
+        entries = int(A[:psd_start].nnz + A[psd_stop:].nnz)
         start = psd_start
         for size in map(svec_size, cones.psd):
             filled_columns = np.unique(A[start : start + size].indices).size
@@ -333,7 +334,7 @@ class PrimalCorrection(_Correction):
         A = self.form.A.tocsr()
 
         # Zero rows have no interior: they are the equations, the others are measured.
-        inner = Cones(0, cones.nonneg, cones.soc, cones.psd, cones.exp)
+        inner = attrs.evolve(cones, zero=0)
         error = largest_entry(r * block_norms(cones, off))
         shift = (2 * error / r * centre(cones))[p:]
         inside = (s - off)[p:] + shift

@@ -45,7 +45,7 @@ def inward_point(form: ConeForm, x: FloatArray) -> FloatArray | None:
     True
     """
     cones = form.cones
-    if cones.zero or cones.exp or form.c.size > MAX_VARIABLES:
+    if cones.zero or not cones.is_symmetric or form.c.size > MAX_VARIABLES:
         return None
     slack = form.b - form.A @ x
     largest = float(np.max(np.abs(slack[np.isfinite(slack)]), initial=0.0))

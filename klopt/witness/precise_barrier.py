@@ -77,7 +77,7 @@ def is_affordable(statement: ConeStatement) -> bool:
     """Return whether the program is linear over cones, and small enough for the time that is left."""
     cones = statement.cones
     curved = bool(cones.soc or cones.psd)
-    if not curved or cones.exp or statement.P is not None or statement.quadratics:
+    if not curved or not cones.is_symmetric or statement.P is not None or statement.quadratics:
         return False
     if not statement.plain and cones.psd:
         return False

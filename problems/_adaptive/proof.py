@@ -69,6 +69,7 @@ from klopt.arrays import FloatArray
 from klopt.kernels.gram import Gram
 from klopt.model.memo import LastAnswer, lock
 from klopt.model.problem import Bracket, Point
+from klopt.proof.directed import norm_up, product_up
 from klopt.proof.enclosure import (
     ETA,
     UNIT_ROUNDOFF,
@@ -157,8 +158,7 @@ class MatrixProducts:
 
     def times(self, b: FloatArray) -> Enclosure:
         """Return Kb."""
-        size = float(self.roots @ np.abs(b))
-        rad = (gamma(self.steps) * size * INFLATION**2) * self.roots
+        rad = _share(self.steps, self.roots, b) * self.roots
         return Enclosure(self.K.matrix @ b, rad + (self.K.size + 4) * ETA)
 
     def sharp_times(self, b: FloatArray) -> Enclosure | None:
@@ -222,8 +222,7 @@ class FeatureProducts:
 
     def times(self, b: FloatArray) -> Enclosure:
         """Return Kb."""
-        size = float(self.roots @ np.abs(b))
-        rad = (gamma(self.steps) * size * INFLATION**2) * self.roots
+        rad = _share(self.steps, self.roots, b) * self.roots
         underflow = 4 * self.Phi.size * self._largest * ETA
         return Enclosure(self.times_columns(b), rad + underflow)
 
@@ -242,7 +241,8 @@ class FeatureProducts:
         mid = quadratic_forms(self.Phi, moments(self.Phi, u, rows), rows)
         # The root of |u_j| times Phi may underflow before it is squared.
         most = 1 + float(np.abs(u).max())
-        underflow = 16 * self.Phi.size**2 * self._largest**4 * most * ETA
+        square = self._largest * self._largest
+        underflow = 16 * self.Phi.size**2 * square * square * most * ETA
         return Enclosure(mid, _squares_radius(self.diagonal, u, self.steps, underflow))
 
     def times_columns(self, B: FloatArray) -> FloatArray:
@@ -251,6 +251,12 @@ class FeatureProducts:
 
 
 Products: TypeAlias = MatrixProducts | FeatureProducts
+
+
+def _share(steps: int, sizes: FloatArray, b: FloatArray) -> float:
+    """gamma_m r'|b| of Lemma A1; rounded up where it underflows, as an r_i may be large."""
+    size = float(sizes @ np.abs(b)) * INFLATION**2 + b.size * ETA
+    return product_up(gamma(steps), size)
 
 
 def _tall_product(A: FloatArray, B: FloatArray) -> FloatArray:
@@ -267,12 +273,11 @@ def _squares_radius(
     diagonal: FloatArray, u: FloatArray, steps: int, more: float = 0.0
 ) -> FloatArray:
     """The radius of (K o K)u by Lemma A1, u rounded once and K_ij^2 once, and `more`."""
-    sizes = np.abs(u)
-    size = float(diagonal @ sizes)
     # u_j, K_ij^2 and their products each lose eta at most.
     largest = 1 + float(diagonal.max(initial=0.0))
-    underflow = 4 * (u.size + 1) * (largest**2 + float(sizes.max(initial=0.0))) * ETA
-    return np.asarray((gamma(steps) * size * INFLATION**2) * diagonal + (underflow + more))
+    most = float(np.abs(u).max(initial=0.0))
+    underflow = 4 * (u.size + 1) * (largest * largest + most) * ETA
+    return np.asarray(_share(steps, diagonal, u) * diagonal + (underflow + more))
 
 
 def moments(
@@ -411,7 +416,7 @@ class Frame:
     def skew_V(self) -> float:
         """An upper bound of ||V'V - I||."""
         off = self.gram - np.eye(len(self.gram))
-        rounding = gamma(len(self.V) + 4) * (self.norm_V**2 + len(off))
+        rounding = gamma(len(self.V) + 4) * (self.norm_V * self.norm_V + len(off))
         return _above(_norm(off) + rounding)
 
     @cached_property
@@ -469,7 +474,8 @@ class AdaptiveProof:
     @cached_property
     def weight(self) -> Enclosure:
         """1 / (4 eta)."""
-        return 1.0 / Enclosure.of(4 * self.eta)
+        # 4 eta may overflow.
+        return (1.0 / Enclosure.of(self.eta)) * 0.25
 
     def coefficients(self, point: Point) -> FloatArray:
         """Return the a of a point."""
@@ -566,15 +572,16 @@ class AdaptiveProof:
             of_kernel.mid / 2, of_kernel.rad / 2, of_squares.mid / 4, of_squares.rad / 4
         )
         penalty = _sum_above(of_squares.mid / 4, of_squares.rad / 4)
-        u = a * a
+        u = round_up(a * a)
         # T + Gamma_ii, T = phi D_a^2 / (4 eta) >= D_a E D_a / (4 eta).
-        shares = u * (self.kernel.diagonal * self.weight.upper)
+        shares = round_up(u * round_up(self.kernel.diagonal * self.weight.upper))
         phi = self.kernel.phi
         if phi:
             # The squares of Gamma + E and of Gamma + T exceed that of Gamma by at most
             # 3 <Gamma + T, T> and 2 <Gamma + T, T>.
-            more = _above(phi * float(shares @ u), a.size) / 4
-            above = _sum_above(above, _above(phi / 2 * float(u.sum()), a.size), 3 * more)
+            more = product_up(phi, _above(float(shares @ u), a.size)) / 4
+            length = product_up(phi, _above(float(u.sum()), a.size)) / 2
+            above = _sum_above(above, length, 3 * more)
             penalty = _sum_above(penalty, 2 * more)
         largest = _above(1 + float(shares.max()))
         values = _plus(linear, mixed)
@@ -598,11 +605,11 @@ class AdaptiveProof:
             return given
         # |K_ii| <= K_ii + 2 phi, and a_i^2 (K_ii + phi) / (4 eta) < max F_ii.
         size = np.abs(b)
-        more = (phi * given.largest * INFLATION) * size
-        more += (phi * phi * self.weight.upper * INFLATION) * (a * a) * size
-        more += 8 * ETA
+        more = product_up(phi, given.largest) * size
+        more += round_up(product_up(phi, phi, self.weight.upper) * round_up(a * a)) * size
+        more = more * INFLATION + 8 * ETA
         values = Enclosure(given.values.mid, (given.values.rad + more) * INFLATION)
-        spread = _above((given.curvature.rad + float(size @ more)) * INFLATION)
+        spread = _above((given.curvature.rad + float(size @ more)) * INFLATION, a.size)
         curvature = Enclosure(given.curvature.mid, spread)
         return Classifier(values, curvature, given.penalty, given.largest)
 
@@ -618,13 +625,7 @@ class AdaptiveProof:
 
     def _mixed(self, a: FloatArray, b: FloatArray) -> Enclosure:
         """(Gamma o K)b = a o (K o K)(a o b) / (4 eta)."""
-        squares = self.kernel.times_squares(a, b)
-        weight = self.weight
-        mid = squares.mid * (a * weight.mid)
-        # 1 / (4 eta) is rounded once, and two products are.
-        rad = squares.rad * (np.abs(a) * weight.upper) + (4 * UNIT_ROUNDOFF) * np.abs(mid)
-        largest = 1 + float(np.abs(squares.mid).max())
-        return Enclosure(mid, rad * INFLATION + 8 * largest * ETA)
+        return self.kernel.times_squares(a, b) * (self.weight * a)
 
     # With tau
 
@@ -686,7 +687,7 @@ class AdaptiveProof:
         # 8 roundings in each entry, of which |G_ij| <= r_i b_i r_j b_j: a matrix of rank one.
         sizes = kernel.roots[support] * b
         trace = float(sizes @ sizes)
-        largest = 1 + float(kernel.diagonal.max()) * (1 + float(np.abs(b).max(initial=0.0)))
+        largest = (1 + float(kernel.diagonal.max())) * (1 + float(np.abs(b).max(initial=0.0)))
         excess = _above(16 * UNIT_ROUNDOFF * trace * INFLATION + 16 * (n + 1) * largest * ETA)
 
         j = np.ones(order)
@@ -721,13 +722,13 @@ class AdaptiveProof:
         G = T @ T.T
         G = (G + G.T) / 2
         across = 2 * (1 + skew) * norm_T * R + R * R
-        excess = _above(across + (1 + skew) ** 2 * g * norm_T * norm_T)
-        largest = 1 + float(np.abs(kernel.Phi).max()) * (1 + float(np.abs(b).max()))
-        excess += 16 * (n + order) ** 2 * largest**2 * ETA
+        excess = _above(across + (1 + skew) * (1 + skew) * g * norm_T * norm_T)
+        largest = (1 + float(np.abs(kernel.Phi).max())) * (1 + float(np.abs(b).max()))
+        excess += 16 * (n + order) ** 2 * largest * largest * ETA
 
         j = _tall_product(Z, np.ones(n))
         miss = _above(_norm(1 - Z @ j) + g * (math.sqrt(n) + size * _norm(j)))
-        return Frame(j, G, excess, skew, miss, _above(g * size), V, Z @ V, norm_T**2)
+        return Frame(j, G, excess, skew, miss, _above(g * size), V, Z @ V, norm_T * norm_T)
 
     def _cut_off_above(self, frame: Frame) -> float:
         """An upper bound of g(a) by Lemmas A2 and A5."""
@@ -763,10 +764,13 @@ class AdaptiveProof:
         near = frame.skew * length + stretch * frame.miss
         beside = norm * (2 * length * near + near * near)
         steps = 2 * order + V.shape[1] + 8
-        more = delta * length * length + beside + gamma(steps) * size * length * length
-        mid = 2 * float(frame.c @ (j @ W)) - float(p @ j) ** 2
+        # The square of the length first, which is no small number: what underflows then is eta.
+        squared_length = length * length
+        more = delta * squared_length + beside + gamma(steps) * (size * squared_length)
+        missed = float(p @ j)
+        mid = 2 * float(frame.c @ (j @ W)) - missed * missed
         linear = Enclosure(mid, _above(more + 4 * order * order * ETA))
-        square = _above((stretch * norm) ** 2)
+        square = _above((stretch * norm) * (stretch * norm))
         return float(((linear * 2.0 + square) * self.eta).upper)
 
     def _cut_off(self, frame: Frame, f: FloatArray, b: FloatArray) -> Classifier:
@@ -779,19 +783,21 @@ class AdaptiveProof:
         sizes = f * ((kernel.roots * np.abs(b)) @ absolute)
         steps = kernel.steps + count + 8
         rad = (gamma(steps) * INFLATION) * kernel.roots * (absolute @ sizes)
-        largest_entry = 1 + float(absolute.max(initial=0.0)) * (1 + float(f.sum()))
-        underflow = 16 * (n + 1) ** 2 * largest_entry**2 * (1 + float(kernel.diagonal.max())) * ETA
+        largest_entry = (1 + float(absolute.max(initial=0.0))) * (1 + float(f.sum()))
+        largest_size = largest_entry * largest_entry * (1 + float(kernel.diagonal.max()))
+        underflow = 16 * (n + kernel.steps) ** 2 * largest_size * ETA
         values = Enclosure((Q * R) @ f, rad * INFLATION + underflow)
 
-        diagonal = ((Q * Q) @ f) * (1 + gamma(count + 4)) + 4 * (count + 1) * ETA
+        # A square may underflow where its weight is large.
+        diagonal = ((Q * Q + ETA) @ f) * (1 + gamma(count + 4)) + 4 * (count + 1) * ETA
         trace = _above(float(diagonal.sum()), n)
         # F - 11' is Z (V diag(f) V' - jj')Z' up to what Z misses of 1, and Q of ZV.
         weights = _above(float(f @ frame.gram.diagonal()) * INFLATION)
         length = _norm(frame.j)
         stretch = 1 + frame.skew
         inside = stretch * self._distance(frame, f)
-        missed = 2 * stretch * length * frame.miss + frame.miss**2
-        drifted = (2 * stretch * frame.drift + frame.drift**2) * weights
+        missed = 2 * stretch * length * frame.miss + frame.miss * frame.miss
+        drifted = (2 * stretch * frame.drift + frame.drift * frame.drift) * weights
         distance = _above(inside + missed + drifted + underflow)
         penalty = _above(self.eta * (distance * distance + self.tau * trace))
         return Classifier(values, _dot(b, values), penalty, float(diagonal.max()))
@@ -821,7 +827,9 @@ class AdaptiveProof:
         if not q:
             return _above(apart + off)
         mixed = _norm(frame.p @ frame.V) + gamma(frame.p.size + 2) * frame.norm_V * q
-        together = math.sqrt(norm_D * norm_D + 2 * (q * length) ** 2 + q**4)
+        along = q * length
+        across = q * q
+        together = math.sqrt(norm_D * norm_D + 2 * along * along + across * across)
         return _above(min(apart, (one + mixed / q) * together) + off)
 
     # The gradient (Lemma A6)
@@ -840,9 +848,12 @@ class AdaptiveProof:
         if not self.tau:
             values = self.quartic(a).classifier.values
             # |E_ij| <= phi in (Ea)_i and in a_i sum_j (2 K_ij E_ij + E_ij^2) a_j^2 / (4 eta).
-            u = a * a
-            across = 2 * self.kernel.roots * float(self.kernel.roots @ u) + phi * float(u.sum())
-            more = phi * (length + self.weight.upper * size * across)
+            u = round_up(a * a)
+            total = _above(float(self.kernel.roots @ u), a.size)
+            across = 2 * self.kernel.roots * total
+            across += product_up(phi, _above(float(u.sum()), a.size))
+            slope = round_up(round_up(self.weight.upper * size) * round_up(across * INFLATION))
+            more = round_up(phi * (length + slope))
             return Enclosure(values.mid, (values.rad + more * INFLATION) * INFLATION + 8 * ETA)
 
         weighted = self.weighted(a, a, witness.dual)
@@ -854,8 +865,8 @@ class AdaptiveProof:
         value = found.curvature
         short = _sum_above(above, found.penalty, -value.mid / 2, value.rad / 2)
         distance = math.sqrt(_above(max(short, 0.0) / self.eta))
-        rows = np.sqrt(self.kernel.times_squares(a, a).upper) + phi * float(size.max())
-        more = distance * rows + phi * found.largest * length
+        rows = np.sqrt(self.kernel.times_squares(a, a).upper) + phi * float(size.max()) + ETA
+        more = distance * rows + product_up(phi, found.largest, length)
         rad = (found.values.rad + more * INFLATION) * INFLATION + 8 * ETA
         return Enclosure(found.values.mid, rad)
 
@@ -887,7 +898,9 @@ class AdaptiveProof:
         loss = np.maximum(excess + slack * INFLATION, 0.0)
         total = _above(float(loss.sum()), loss.size)
         squared_norm = max(_sum_above(classifier.curvature.mid, classifier.curvature.rad), 0.0)
-        bound = _above(scale * scale * squared_norm / 2 + self.C * total)
+        # The square of a small multiple may underflow, its product with a large norm does not.
+        stretched = product_up(abs(scale), squared_norm, abs(scale))
+        bound = _above(stretched / 2 + self.C * total)
         if self.kernel.phi:
             bound = self._charged(bound, _above(self.kernel.phi * classifier.largest), scale * b)
         return _sum_above(bound, classifier.penalty), loss
@@ -899,14 +912,17 @@ class AdaptiveProof:
             reach = np.maximum(size, np.abs(self.y * self.C - b))
         else:
             reach = self.C + size
-        charged = _above(bound + psi / 2 * float(reach @ reach), b.size)
+        # b is rounded, also at underflow.
+        far = norm_up(reach + ETA)
+        charged = _above(bound + product_up(far, psi, far) / 2, b.size)
         share = _above(2 * psi * self.C)
         if self.epsilon is not None or not share < 0.5:
             return charged
-        short = psi * float(size @ size)
+        length = norm_up(size + ETA)
+        short = product_up(length, psi, length)
         first = min(charged, _above((bound + short) / (1 - share), b.size))
         # Knowing v so far, ||z|| <= 1'|z| <= 2 v.
-        return min(first, _above(bound + short + 4 * psi * first * first, b.size))
+        return min(first, _above(bound + short + 4 * product_up(first, psi, first), b.size))
 
 
 def _is_vector(x: FloatArray, size: int) -> bool:
@@ -915,7 +931,8 @@ def _is_vector(x: FloatArray, size: int) -> bool:
 
 def _dot(a: FloatArray, x: Enclosure) -> Enclosure:
     """a'x."""
-    rad = float(np.abs(a) @ (x.rad + gamma(a.size + 1) * np.abs(x.mid)))
+    # Each radius is rounded up where it underflows: an a_i may be large.
+    rad = float(np.abs(a) @ (x.rad + gamma(a.size + 1) * np.abs(x.mid) + ETA))
     return Enclosure(float(a @ x.mid), rad * INFLATION + (a.size + 8) * ETA)
 
 

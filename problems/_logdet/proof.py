@@ -47,6 +47,7 @@ import numpy.typing as npt
 from klopt.arrays import FloatArray
 from klopt.model.functions import IntArray
 from klopt.proof.balls import ball_matrix, definite_log_det, enclosure_of_ball, working_bits
+from klopt.proof.directed import product_up, sum_up, total_up
 from klopt.proof.enclosure import ETA, UNIT_ROUNDOFF, Enclosure, enclose_norm, enclose_sum, gamma
 from klopt.proof.log_det import (
     NOTHING,
@@ -220,9 +221,10 @@ class EdgeCoordinates:
         mid = total + rest
         size = np.abs(lost_one) + np.abs(lost_two) + np.abs(lost)
         rad = UNIT_ROUNDOFF * np.abs(mid) + 4 * UNIT_ROUNDOFF * size
-        scale = 2.0 ** -self.exponent.astype(float)
-        mid = mid * scale[:, None] * scale
-        rad = rad * (1 + 8 * UNIT_ROUNDOFF) * scale[:, None] * scale
+        # By both powers of two at once: one of them alone may underflow.
+        exponent = -(self.exponent[:, None] + self.exponent)
+        mid = np.ldexp(mid, exponent)
+        rad = np.ldexp(rad * (1 + 8 * UNIT_ROUNDOFF), exponent) + 2 * ETA
         return Enclosure((mid + mid.T) / 2, np.maximum(rad, rad.T) * 2)
 
     @cached_property
@@ -249,9 +251,12 @@ class EdgeCoordinates:
         m = len(Phi)
         padded = np.vstack([Phi, np.zeros(Phi.shape[1])])
         above = np.where(self.parent < 0, m, self.parent)
-        scale = 2.0 ** -self.exponent.astype(float)
+        exponent = -self.exponent[:, None]
         edges = Enclosure.of(Phi) - padded[above]
-        return Enclosure((edges.mid * scale[:, None]).T, (edges.rad * scale[:, None]).T)
+        mid = np.ldexp(edges.mid, exponent)
+        # A power of two is exact but for underflow.
+        rad = np.ldexp(edges.rad, exponent) + 2 * ETA
+        return Enclosure(mid.T, rad.T)
 
     @cached_property
     def remainder(self) -> float:
@@ -266,8 +271,7 @@ class EdgeCoordinates:
         # 0 <= N <= -floor I adds at most its trace, over all edges.
         scale = 4.0 ** -self.exponent.astype(float)
         lengths = np.where(self.parent < 0, 1.0, 2.0) * scale
-        added = -self.data.floor * float(lengths.sum()) * (1 + gamma(len(lengths) + 4))
-        return (distance + added) * (1 + 2 * UNIT_ROUNDOFF)
+        return sum_up(distance, product_up(total_up(lengths), -self.data.floor))
 
     def weighted(self, weights: FloatArray) -> Enclosure:
         """Return sum_c w_c p_c p_c'."""
@@ -345,8 +349,9 @@ def _sparse_product(P: FloatArray, G: Enclosure) -> Enclosure:
     """P G for paths P, whose few entries not zero are powers of two: only sums round."""
     terms = int(np.count_nonzero(P, axis=1).max(initial=0))
     size = np.abs(P)
-    rad = size @ (G.rad + gamma(terms + 4) * np.abs(G.mid))
-    return Enclosure(P @ G.mid, rad * (1 + 2 * gamma(len(G) + 8)))
+    # Rounded up where it underflows: a power of two may be large.
+    rad = size @ (G.rad + gamma(terms + 4) * np.abs(G.mid) + ETA)
+    return Enclosure(P @ G.mid, rad * (1 + 2 * gamma(len(G) + 8)) + (2 * terms + 2) * ETA)
 
 
 def _squares(v: Enclosure, Q: FloatArray) -> Enclosure:
@@ -355,7 +360,7 @@ def _squares(v: Enclosure, Q: FloatArray) -> Enclosure:
     half = v.mid @ Q
     size = np.abs(v.mid)
     # gamma_2n |v|'|Q||v|, and what the radius of v adds on either side.
-    inner = (gamma(2 * n + 8) * size + 2 * v.rad) @ np.abs(Q)
+    inner = (gamma(2 * n + 8) * size + 2 * v.rad + ETA) @ np.abs(Q) + 4 * n * ETA
     rad = np.sum(inner * (size + v.rad), axis=1)
     rad = rad * (1 + 4 * gamma(2 * n + 16)) + 4 * n * ETA
     return Enclosure(np.sum(half * v.mid, axis=1), rad)
@@ -417,7 +422,7 @@ def _missing_trace(coordinates: EdgeCoordinates, Q: FloatArray) -> float:
     """A bound of tr(QN), 0 where the stored matrix is positive semidefinite."""
     if coordinates.is_semidefinite:
         return 0.0
-    return coordinates.remainder * _norm(Q) * (1 + 4 * UNIT_ROUNDOFF)
+    return product_up(coordinates.remainder, _norm(Q))
 
 
 def _price(coordinates: EdgeCoordinates, d: Enclosure) -> Enclosure:

@@ -67,7 +67,6 @@ __all__ = [
     "total_bound",
     "tube_bias",
     "tube_bound",
-    "tube_upper",
     "value_below",
     "zeros_unless_finite",
 ]
@@ -102,7 +101,9 @@ def normal_classifier(K: Gram, w: FloatArray) -> tuple[Enclosure, float]:
     R = K.factor()
     length = enclose_norm(w).upper
     bounds = entry_bounds(K.matrix, -K.factor_error())
-    rad = (1 + 2.0**-40) * gamma(len(R)) * length * bounds + (len(R) + 4) * 2.0**-1074
+    # The share may underflow where a bound is large: it is rounded up.
+    share = product_up(1 + 2.0**-40, gamma(len(R)), length)
+    rad = share * bounds + (len(R) + 4) * ETA
     return Enclosure(w @ R, rad), product_up(length, length)
 
 
@@ -131,7 +132,8 @@ def hinge_bound(margins: FloatArray, squared_norm: float, C: float) -> HingeBoun
         if not smallest > 0:
             return nothing
         stretched = quotient_up(quotient_up(q, smallest), smallest)
-        return HingeBound(stretched / 2, stretched, 1 / smallest)
+        # Half of the smallest number is 0.
+        return HingeBound(product_up(stretched, 0.5), stretched, 1 / smallest)
 
     s = _best_scale(np.sort(margins), q, C) * STRETCH
     if not math.isfinite(s):
@@ -189,7 +191,8 @@ def balanced_multiple(z: FloatArray, stretch: float) -> FloatArray:
 def _dot(a: FloatArray, x: Enclosure) -> Enclosure:
     """a'x (Lemma E2), its radius by one product."""
     n = a.size
-    spread = float(np.abs(a) @ (x.rad + gamma(n + 1) * np.abs(x.mid)))
+    # Each radius is rounded up where it underflows: an a_i may be large.
+    spread = float(np.abs(a) @ (x.rad + gamma(n + 1) * np.abs(x.mid) + ETA))
     return Enclosure(float(a @ x.mid), spread * (1 + gamma(2 * n + 16)) + (2 * n + 4) * ETA)
 
 
@@ -386,7 +389,7 @@ def nu_margin_proof(K: Gram, y: FloatArray, nu: float, witness: Point) -> Bracke
 
     upper = math.inf
     if is_feasible:
-        upper = quotient_up(quotient_up(max(curvature.upper, 0.0), n), n) / 2
+        upper = product_up(quotient_up(quotient_up(max(curvature.upper, 0.0), n), n), 0.5)
     lower = _nu_margin_lower(S, margins, rho, curvature.upper)
     charge = product_up(phi, _smaller_class(y)) if phi else 0.0
     lower = _over_square(difference_down(lower, charge) if charge else lower, n)
@@ -630,7 +633,7 @@ def hinge_primal(margins: FloatArray, squared_norm: float, C: float) -> tuple[fl
         smallest = float(margins.min())
         if not smallest > 0:
             return np.inf, 1.0
-        return max(squared_norm, 0.0) / 2 / smallest**2, 1 / smallest
+        return max(squared_norm, 0.0) / 2 / smallest / smallest, 1 / smallest
 
     m = np.sort(margins)
     scale = _best_scale(m, squared_norm, C)
@@ -668,7 +671,8 @@ def best_stretch(a: FloatArray, curvature: float, C: float) -> float:
         return 1.0
     unbounded = total / curvature if curvature > 0 else np.inf
     factor = min(unbounded, C / largest)
-    gain = (factor - 1) * total - (factor**2 - 1) * curvature / 2
+    # (factor - 1) total - (factor^2 - 1) curvature / 2, whose square may overflow.
+    gain = (factor - 1) * (total - (factor + 1) * curvature / 2)
     return factor if gain > MIN_RELATIVE_GAIN * total else 1.0
 
 
@@ -695,31 +699,6 @@ def tube_bias(y: FloatArray, f: FloatArray, epsilon: float) -> float:
     return best_shift(breaks, residuals.size) + middle
 
 
-def tube_upper(a: FloatArray, excess: FloatArray, curvature: float, C: float, phi: float) -> float:
-    """Return the primal value of a regression, with the smaller of the two charges for the floor.
-
-    Parameters
-    ----------
-    a
-        The coefficients, between -C and C.
-    excess
-        By how much each residual leaves the tube.
-    curvature
-        a'Ka.
-    C, phi
-        The penalty, and minus the floor of K.
-    """
-    reach = C + np.abs(a)
-    near = _tube_primal(excess, curvature, C) + phi / 2 * float(reach @ reach)
-    squared_length = float(a @ a)
-    wider = excess + phi * np.sqrt(squared_length)
-    return min(near, _tube_primal(wider, curvature + phi * squared_length, C))
-
-
-def _tube_primal(excess: FloatArray, squared_norm: float, C: float) -> float:
-    return squared_norm / 2 + C * float(np.maximum(excess, 0.0).sum())
-
-
 def _tube_stretch(beta: FloatArray, gain: float, curvature: float, C: float) -> float:
     """The s that maximises s gain - s^2 curvature / 2 inside the box; 1 where it gains little."""
     if gain < 0:
@@ -728,5 +707,5 @@ def _tube_stretch(beta: FloatArray, gain: float, curvature: float, C: float) -> 
     if gain == 0 or not (curvature > 0 and largest > 0):
         return 1.0
     factor = min(gain / curvature, C / largest)
-    more = (factor - 1) * gain - (factor**2 - 1) * curvature / 2
+    more = (factor - 1) * (gain - (factor + 1) * curvature / 2)
     return factor if more > MIN_RELATIVE_GAIN * gain else 1.0

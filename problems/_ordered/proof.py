@@ -43,6 +43,7 @@ from functools import cached_property
 from typing import Self, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from klopt.arrays import FloatArray, freeze, require_memory
 from klopt.errors import InvalidProblem
@@ -190,6 +191,17 @@ def _scaled(V: FloatArray, labelled: FloatArray) -> tuple[FloatArray, FloatArray
         return np.ldexp(V, exponent), np.ldexp(labelled, exponent)
 
 
+def _lost_columns(V: FloatArray, known: npt.NDArray[np.bool_], present: IntArray) -> IntArray:
+    """Columns of V that do not vanish on the labelled points, though their squares underflow."""
+    absent = np.setdiff1d(np.arange(V.shape[1]), present)
+    columns = V[:, absent]
+    largest = np.abs(columns).max(axis=0)
+    unit = columns / np.where(largest > 0, largest, 1.0)
+    squares = np.einsum("ij,ij->j", unit[known], unit[known])
+    vanishing = VANISHED_SHARE**2 * np.einsum("ij,ij->j", unit, unit)
+    return cast(IntArray, absent[squares > vanishing])
+
+
 def _exponents(count: int, first: int, sigma: float) -> FloatArray:
     """x_i with e_i = exp(-x_i), 0 at the first column that does not vanish on the labelled points."""
     exponents: FloatArray = np.log(sigma) * (np.arange(count) - first)
@@ -258,6 +270,7 @@ class AlignmentBounds:
             Whether the target is -1, not 0, for points of two classes.
         """
         known = classes >= 0
+        given = V
         V, labelled = _scaled(V, V[known])
         with np.errstate(over="ignore"):
             squares = np.einsum("ij,ij->j", labelled, labelled)
@@ -268,6 +281,10 @@ class AlignmentBounds:
                 "V is zero on every labelled point; give eigenvectors that reach them, or more "
                 "labels"
             )
+
+        # Of rays that underflow has lost nothing is known; behind others an order leaves none.
+        lost = _lost_columns(given, known, present)
+        has_lost_ray = bool(lost.size and (not ordered or lost[0] < present[0]))
 
         exponents = _exponents(V.shape[1], int(present[0]), sigma)
         with np.errstate(under="ignore"):
@@ -290,6 +307,8 @@ class AlignmentBounds:
             # Lemma E3 twice: log sigma and exp within 8 u, so e_i within (9 x + 8) u at e_i = e^-x.
             farthest = float(exponents[kept[-1]])
             omega = (5 * farthest + 8) * UNIT_ROUNDOFF if farthest < MAX_EXPONENT else math.inf
+        if has_lost_ray:
+            omega = math.inf
         products, norm = target_products(W, classes[known], signed)
         return cls(
             columns=RankOneColumns(cast(FloatArray, freeze(W))),
@@ -419,6 +438,8 @@ class AlignmentBounds:
         if not self.kappa * float(ratio.max()) ** 2 <= MAX_KAPPA:
             return math.inf
         error = self.kappa * ratio * (4 + 4 * ratio) + self.underflow * ratio
+        # Norms are roots of sums, whose own underflow is relative to their squares.
+        error += SECOND_ORDER * UNDERFLOW / (norms * norms)
         bound = float(np.max(self.B / norms + error))
 
         shift = max(0.0, self.best_trace_ratio + 2 * self.kappa + self.underflow)

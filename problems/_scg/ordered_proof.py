@@ -33,7 +33,7 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.model.sets.projections import prefix_weights
-from klopt.proof.enclosure import UNIT_ROUNDOFF, gamma
+from klopt.proof.enclosure import ETA, UNIT_ROUNDOFF, gamma
 
 __all__ = ["PrefixBounds", "parts"]
 
@@ -128,6 +128,8 @@ class PrefixBounds:
             exponents = np.log(self.sigma) * np.arange(self.c.size)
             terms += 20 * UNIT_ROUNDOFF * exponents * np.abs(self.c - self.c[0])
             terms *= self.e
+            # An e_i that underflows is off by eta, as its products are.
+            terms += ETA * (1 + np.abs(self.c - self.c[0]))
         radius = MEANS_SLACK * np.cumsum(terms) / self.sums
         ends = self.means - radius - 4 * UNIT_ROUNDOFF * (np.abs(self.means) + abs(self.c[0]))
         lowest = float(ends.min())
@@ -155,7 +157,9 @@ class PrefixBounds:
         size = gamma(2 * m + 48) * np.abs(d) + self.error[:m]
         if self.sigma > 1:
             size += 20 * UNIT_ROUNDOFF * np.log(self.sigma) * np.arange(m) * np.abs(d)
-        radius = MEANS_SLACK * float(size @ w) / total + 4 * UNIT_ROUNDOFF * abs(float(self.c[0]))
+        # A weight that underflows is off by eta, as its products are.
+        spread = float(size @ w) + ETA * float(np.sum(1 + np.abs(d)))
+        radius = MEANS_SLACK * spread / total + 4 * UNIT_ROUNDOFF * abs(float(self.c[0]))
         return _up(value, radius) if math.isfinite(value + radius) else math.inf
 
     def feasible_multiple(self, mu: FloatArray) -> FloatArray:

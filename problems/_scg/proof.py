@@ -67,7 +67,7 @@ import numpy as np
 from klopt.arrays import FloatArray, SparseMatrix, require_memory
 from klopt.kernels.gram import Gram
 from klopt.model.problem import Bracket, Point
-from klopt.proof.directed import norm_up
+from klopt.proof.directed import norm_up, product_up, quotient_up, sum_up
 from klopt.proof.enclosure import (
     ETA,
     UNIT_ROUNDOFF,
@@ -362,7 +362,8 @@ class GroupObjective:
         Y = self._enclosed_Y
         B = self._root
         distance = norm_up(Y.mid - B @ B.T)
-        rounding = gamma_n(len(B) + 4) * norm_up(B) ** 2
+        size = norm_up(B)
+        rounding = product_up(size, gamma_n(len(B) + 4), size)
         return (distance + rounding + norm_up(Y.rad)) * (1 + 16 * UNIT_ROUNDOFF)
 
     def _traces(self, H: FloatArray) -> Enclosure:
@@ -377,12 +378,13 @@ class GroupObjective:
         g = gamma_n(order * order + 8)
         size = norm_up(Y.mid)
         spread = norm_up(Y.rad)
-        each = gamma_n(order + 4) * size + spread
+        # Y may be at underflow and H large.
+        each = gamma_n(order + 4) * size + spread + ETA
         RY_error = norm_up(self.R) * each
         HY_error = norm_up(H) * each
         RY_size = norm_up(RY)
         HY_size = norm_up(HY)
-        rad = (g * size + spread) * norm_up(change)
+        rad = (g * size + spread + ETA) * norm_up(change)
         rad += g * RY_size * HY_size + RY_error * (HY_size + HY_error) + RY_size * HY_error
         return Enclosure(mid, (rad + UNIT_ROUNDOFF * abs(mid)) * (1 + 32 * UNIT_ROUNDOFF) + ETA)
 
@@ -409,8 +411,8 @@ class GroupObjective:
         # |D'XD| entry by entry, and what N does to U'XU: at most gamma floor ||u_i|| ||u_j|| / a.
         rest = np.outer(size, size) * (2 * (1 + 8 * UNIT_ROUNDOFF))
         norms = (columns * columns).sum(axis=0).sqrt().upper
-        moved = np.outer(norms, norms) * (-4 * self.gamma * self.floor)
-        rad = Y.rad + (rest + moved) * (1 + 8 * UNIT_ROUNDOFF)
+        moved = np.outer(norms, norms) * product_up(4.0, self.gamma, -self.floor)
+        rad = Y.rad + (rest + moved) * (1 + 8 * UNIT_ROUNDOFF) + 2 * ETA
         mid = (Y.mid + Y.mid.T) / 2
         return Enclosure(
             mid, np.maximum(rad, rad.T) + 2 * UNIT_ROUNDOFF * np.abs(mid) + np.abs(Y.mid - Y.mid.T)
@@ -448,7 +450,8 @@ def _kernel_columns(K0: FloatArray, V: FloatArray, floor: float) -> Enclosure:
     """K0 V, by |K_ij| <= r_i r_j as in `enclose_kernel_product`."""
     n = len(K0)
     r = np.sqrt(K0.diagonal() - floor) * (1 + 8 * UNIT_ROUNDOFF)
-    size = r @ np.abs(V)
+    # A product that underflows may be one with a large r_i.
+    size = r @ np.abs(V) + n * ETA
     rad = gamma_n(n + 8) * np.outer(r, size) * (1 + 2 * gamma_n(n + 16)) + 2 * n * ETA
     return Enclosure(K0 @ V, rad)
 
@@ -485,7 +488,8 @@ def _dense_energy(Phi: FloatArray, S: FloatArray) -> tuple[FloatArray, float]:
     g = gamma_n(len(S))
     size = norm_up(Phi)
     SPhi = S @ Phi
-    SPhi_error = g * spectral_norm_bound(S) * size
+    # What underflows here is multiplied by Phi, too.
+    SPhi_error = product_up(size, spectral_norm_bound(S), g) + _lost(len(S), SPhi)
     return Phi.T @ SPhi, g * size * norm_up(SPhi) + size * SPhi_error
 
 
@@ -507,12 +511,17 @@ def _low_rank_energy(Phi: FloatArray, laplacian: LowRankLaplacian) -> tuple[Floa
     size = norm_up(Phi)
     # A term passes through the sum of its block and the sum of the blocks.
     g = gamma_n(min(n, SUMMED_ROWS) + n // SUMMED_ROWS + 1)
-    P_error = g * np.sqrt(_columns_norm(laplacian.U)) * size
+    P_error = g * np.sqrt(_columns_norm(laplacian.U)) * size + _lost(n, P)
     P_size = norm_up(P)
-    RP_error = gamma_n(k) * norm_up(R) * P_size
+    RP_error = product_up(P_size, norm_up(R), gamma_n(k)) + _lost(k, RP)
     error = g * size * size + gamma_n(k) * P_size * norm_up(RP) + P_size * RP_error
     error += norm_up(R) * P_error * (2 * P_size + P_error)
     return B, float(error + UNIT_ROUNDOFF * norm_up(B))
+
+
+def _lost(terms: int, product: FloatArray) -> float:
+    """What underflow may take from a product of so many terms an entry, in the Frobenius norm."""
+    return (terms + 4) * sum(product.shape) * ETA
 
 
 def _columns_norm(U: SparseMatrix) -> float:
@@ -603,8 +612,8 @@ class FeatureObjective:
         size = float(enclose_norm(C).upper)
         # tr(AM) with what the energy is off by, and log det M by that of CC'.
         trace = (Enclosure.of(self.A @ C) * C).sum(axis=1).sum()
-        formed = gamma_n(r + 8) * float(enclose_norm(self.A).upper) * size**2
-        formed += self._energy_error * size**2
+        formed = gamma_n(r + 8) * float(enclose_norm(self.A).upper) + self._energy_error
+        formed = product_up(size, formed, size)
         M = enclose_congruence(C, np.eye(r))
         upper = trace - enclose_log_det(M).value - float(r)
         upper = upper + Enclosure(0.0, formed * (1 + 16 * UNIT_ROUNDOFF)) + self._missing_change
@@ -635,7 +644,8 @@ class FeatureObjective:
         found = self._log_det
         if found.X is None:
             return np.inf
-        return norm_up(found.X) ** 2 / (1 - found.defect) * (1 + 8 * UNIT_ROUNDOFF)
+        size = norm_up(found.X)
+        return quotient_up(product_up(size, size), (1 - found.defect) * (1 - 4 * UNIT_ROUNDOFF))
 
     @property
     def _energy_error(self) -> float:
@@ -654,8 +664,9 @@ class FeatureObjective:
         if not kept > 0.5:
             return Enclosure(0.0, np.inf)
         d, s = self.spectrum
-        stretch = 1 + self.gamma * s * norm_up(self.Phi) ** 2 * 2 * inverse
-        norm = self.gamma * max(s, d * stretch * stretch) * (1 + 16 * UNIT_ROUNDOFF)
+        size = norm_up(self.Phi)
+        stretch = sum_up(1.0, product_up(2.0, self.gamma, s, size, size, inverse))
+        norm = product_up(self.gamma, max(s, product_up(d, stretch, stretch)))
         return log_det_change(norm, self.missing)
 
     @cached_property

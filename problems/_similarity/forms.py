@@ -370,7 +370,13 @@ class SingleKernelForms(KernelForms):
 
     def _to_descent(self, point: Point) -> Start:
         K = smat(self._to_saddle(point).x)
-        return Start(self.objective.coordinates.vector([K]))
+        x = self.objective.coordinates.vector([K])
+        if self.data.trace is None:
+            # The last entry of the diagonal is what the kernel leaves of the largest trace.
+            M = smat(x)
+            M[-1, -1] = max(self.max_trace - float(np.trace(K)), 0.0)
+            x = svec(M)
+        return Start(x)
 
 
 @dataclass(frozen=True, eq=False)

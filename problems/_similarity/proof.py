@@ -536,7 +536,10 @@ def _spectra_value(
         return math.inf
     # An eigenvector that a kernel lacks is none of its functions. Small numbers could underflow.
     lacks = mu < SMALLEST_BOUND
-    if p[lacks].any() or not np.abs(p).max() < LARGEST_BOUND or not (sums > 0).all():
+    if p[lacks].any() or not np.abs(p).max() < LARGEST_BOUND:
+        return math.inf
+    # Nor may the factor to the trace lose its digits where a spectrum is large.
+    if not ((sums >= SMALLEST_BOUND) & (sums <= LARGEST_BOUND)).all():
         return math.inf
     m, n = mu.shape
     quotients = np.divide(p, mu, where=~lacks, out=np.zeros_like(p))

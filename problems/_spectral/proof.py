@@ -58,7 +58,8 @@ import numpy as np
 import numpy.typing as npt
 
 from klopt.arrays import FloatArray, SparseMatrix
-from klopt.proof.enclosure import UNIT_ROUNDOFF, gamma
+from klopt.proof.directed import norm_up, product_up, quotient_up
+from klopt.proof.enclosure import UNIT_ROUNDOFF, gamma, round_up
 from klopt.proof.semidefinite import eigenvalue_floor, is_positive_semidefinite
 
 __all__ = ["CurveBounds", "FreeBounds", "SpectralBounds"]
@@ -110,7 +111,9 @@ class SpectralBounds:
         """Return an upper bound of the value at lam = [spectrum]_+."""
         lam = np.maximum(spectrum, 0.0)
         with np.errstate(over="ignore", invalid="ignore"):
-            terms = self.A / (lam + 1 / self.C) / 2 + self.mu * self.B * lam
+            # mu B may underflow where lam is large: it is rounded up.
+            rough = np.where(self.B > 0, round_up(self.mu * self.B), 0.0) * lam
+            terms = self.A / (lam + 1 / self.C) / 2 + rough
             total = float(terms.sum()) + self.rest
         if not math.isfinite(total):
             return math.inf
@@ -130,7 +133,8 @@ class SpectralBounds:
         """The dual value of Lemma S1; 0 is a bound as well."""
         a = self.multipliers
         with np.errstate(over="ignore", invalid="ignore"):
-            total = float(np.sum(a * np.sqrt(self.A) - a * a / (2 * self.C))) + self.rest
+            # a / C is at most A^1/2, and its rounding beside that one's: a a may underflow.
+            total = float(np.sum(a * np.sqrt(self.A) - a * (a / self.C) / 2)) + self.rest
         if not math.isfinite(total):
             return 0.0
         return max(0.0, total * (1 - SLACK * gamma(a.size + 40)) - UNDERFLOW)
@@ -203,7 +207,7 @@ class FreeBounds:
         size_A = _norm(A)
         size_F = _norm(F)
         size_E = _norm(E) * (1 + SLACK * gamma(E.size + 4))
-        formed = gamma(p + q + 4) * size_F_J * size_F_J * size_A
+        formed = product_up(size_F_J, size_A, size_F_J, gamma(p + q + 4))
         subtracted = 4 * UNIT_ROUNDOFF * (_norm(H_A) + size_A / self.C + self._size_of_Y)
         error = SLACK * (formed + subtracted) + UNDERFLOW
 
@@ -213,7 +217,7 @@ class FreeBounds:
 
         roughness = float(np.vdot(F, LF))
         summed = gamma(F.size + 4) * size_F * _norm(LF)
-        rough_error = gamma(self._terms_of_L) * self._size_of_L * size_F * size_F + summed
+        rough_error = product_up(size_F, self._size_of_L, size_F, gamma(self._terms_of_L)) + summed
 
         value = loss / 2 + self.mu * roughness
         value += SLACK * (loss_error / 2 + self.mu * rough_error) + UNDERFLOW * (1 + self.mu)
@@ -221,7 +225,7 @@ class FreeBounds:
         if not (math.isfinite(value) and size < MAX_SIZE):
             return math.inf
         # The last sums: no more than a few units of their terms.
-        return value + 16 * UNIT_ROUNDOFF * (abs(loss) + self.C * size_E**2 + abs(value))
+        return value + 16 * UNIT_ROUNDOFF * (abs(loss) + self.C * size_E * size_E + abs(value))
 
     def lower(self, A: FloatArray, X: FloatArray) -> float:
         """Return the dual value of A at its best length, by Lemma S3 with any X; at least 0.
@@ -236,17 +240,18 @@ class FreeBounds:
         if not (aligned > 0 and MIN_SIZE < size_A < MAX_SIZE):
             return 0.0
         largest = self._largest(A, X)
-        size = size_A * size_A / self.C
+        size = quotient_up(size_A * size_A, self.C)
         if not (0 < largest < math.inf and size < math.inf):
             return 0.0
 
-        # Any length s with s^2 largest <= 2 mu will do.
-        length = math.sqrt(2 * self.mu / largest) * (1 - 8 * UNIT_ROUNDOFF)
+        # Any length s with s^2 largest <= 2 mu will do. Roots do not underflow, a quotient may.
+        length = math.sqrt(2 * self.mu) / math.sqrt(largest) * (1 - 8 * UNIT_ROUNDOFF)
         if length * size > aligned:
             length = aligned / size
         error = SLACK * gamma(A.size + 16) * (size_A * self._size_of_Y + length * size)
-        value = length * aligned - length * length * size / 2 - length * error
-        value -= 16 * UNIT_ROUNDOFF * length * aligned + UNDERFLOW * (1 + length) ** 2
+        # length size is at most about what is aligned: this product does not underflow alone.
+        value = length * aligned - length * (length * size) / 2 - length * error
+        value -= 16 * UNIT_ROUNDOFF * length * aligned + UNDERFLOW * (1 + length) * (1 + length)
         return max(0.0, value) if math.isfinite(value) else 0.0
 
     def _largest(self, A: FloatArray, X: FloatArray) -> float:
@@ -259,10 +264,13 @@ class FreeBounds:
         size_A = _norm(A)
         size_X = _norm(X)
         size_E = _norm(E)
-        formed = gamma(self._terms_of_L) * self._size_of_L * size_X + 2 * UNIT_ROUNDOFF * size_A
+        formed = product_up(size_X, self._size_of_L, gamma(self._terms_of_L))
+        formed += 2 * UNIT_ROUNDOFF * size_A
         off = size_E + SLACK * formed + UNDERFLOW
         summed = gamma(len(X) + 4) * (size_A * _norm(X_J) + size_X * size_E)
-        error = SLACK * (summed + size_X * formed + off * off / self.floor) + UNDERFLOW
+        # Divided first: the square of what is off may underflow, and the floor be small.
+        beyond = product_up(off, quotient_up(off, self.floor))
+        error = SLACK * (summed + size_X * formed + beyond) + UNDERFLOW
 
         largest = float(M.trace())
         if len(M) > 1 and math.isfinite(largest):
@@ -277,8 +285,8 @@ class FreeBounds:
 
 
 def _norm(M: FloatArray) -> float:
-    """The Frobenius norm, as computed but for the factor SLACK; NaN and infinity stay."""
-    return math.sqrt(float(np.vdot(M, M)))
+    """An upper bound of the Frobenius norm; infinite where that is not known."""
+    return norm_up(M)
 
 
 # --- alignment
@@ -365,6 +373,10 @@ class CurveBounds:
         x_q = np.maximum(s.pp * s.a_q - s.pq * s.a_p, 0.0)
         # p may be far shorter than q: x is left as it is, since shares would lose their digits.
         x_q[(x_p == 0) & (x_q == 0)] = 1.0
+        # A power of two, so that products of x with N x do not underflow. Any x will do.
+        _, exponent = np.frexp(np.maximum(x_p, x_q))
+        x_p = np.ldexp(x_p, -exponent)
+        x_q = np.ldexp(x_q, -exponent)
         return (one, zero), (zero, one), (x_p, x_q)
 
     @cached_property

@@ -353,7 +353,8 @@ def change_array(rng: random.Random, array: Any) -> Any:
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
             return array.astype(kind)
-    except (TypeError, ValueError):
+    # NumPy has no room for some dates in five letters, and says so by RuntimeError.
+    except (RuntimeError, TypeError, ValueError):
         return np.array("text")
 
 

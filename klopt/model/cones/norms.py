@@ -14,6 +14,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import FloatArray, SparseMatrix
+from klopt.model.cones.power import power_sizes
 from klopt.model.cones.product import Cones
 from klopt.model.cones.svec import svec_size
 
@@ -57,7 +58,7 @@ def block_column_norms(cones: Cones, A: SparseMatrix) -> sparse.csr_array:
     array([1., 5., 0.])
     """
     # Where every row is a cone of its own, the norms are absolute values.
-    if not (cones.soc or cones.psd or cones.exp):
+    if cones.is_polyhedral:
         return sparse.csr_array(abs(A))
 
     block = _block_of_row(cones)
@@ -116,4 +117,5 @@ def _block_of_row(cones: Cones) -> npt.NDArray[np.intp]:
     sizes += cones.soc
     sizes += map(svec_size, cones.psd)
     sizes += [3] * cones.exp
+    sizes += power_sizes(cones.power)
     return np.repeat(np.arange(len(sizes)), sizes)

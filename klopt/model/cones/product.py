@@ -7,6 +7,7 @@ The rows of K come in a fixed order:
     soc       s_0 >= ||(s_1, .., s_k)||                                 dual: itself
     psd       smat(s) is positive semidefinite                          dual: itself
     exp       s_2 >= s_1 exp(s_0 / s_1), s_1 > 0 (closure), three rows each
+    power     s_1^a_1 .. s_k^a_k >= |s_{k+1}|, s_1 .. s_k >= 0 (`klopt.model.cones.power`)
 
 Only projections P onto K are computed; those onto the dual cone K* = {y : y's >= 0 for all s in K}
 follow from Moreau's decomposition  y = P*(y) - P(-y).
@@ -23,6 +24,7 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.errors import InvalidProblem
 from klopt.model.cones.exponential import project_exponential
+from klopt.model.cones.power import Weights, power_sizes, power_weights, project_power
 from klopt.model.cones.svec import smat, svec, svec_size
 from klopt.model.features import Feature
 
@@ -78,6 +80,9 @@ class Cones:
         Orders of the semidefinite cones, whose rows are those of `svec`.
     exp:
         Number of exponential cones of three rows each.
+    power:
+        Exponents of the power cones: a number alpha for (alpha, 1 - alpha), else as many positive
+        numbers as there are, which are divided by their sum. They are kept as whole numbers.
 
     >>> K = Cones(nonneg=2, soc=(3,))
     >>> K.size
@@ -91,27 +96,49 @@ class Cones:
     soc: tuple[int, ...] = attrs.field(default=(), converter=_soc)
     psd: tuple[int, ...] = attrs.field(default=(), converter=_psd)
     exp: int = attrs.field(default=0, converter=_exp)
+    power: tuple[Weights, ...] = attrs.field(default=(), converter=power_weights)
 
     @property
     def size(self) -> int:
         """The number of rows."""
         psd_rows = sum(map(svec_size, self.psd))
-        return self.zero + self.nonneg + sum(self.soc) + psd_rows + 3 * self.exp
+        power_rows = sum(power_sizes(self.power))
+        return self.zero + self.nonneg + sum(self.soc) + psd_rows + 3 * self.exp + power_rows
+
+    @property
+    def is_polyhedral(self) -> bool:
+        """Whether there are zero and nonnegative rows only."""
+        return not (self.soc or self.psd or self.exp or self.power)
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether all cones but the zero rows are symmetric: linear, second-order, semidefinite."""
+        return not (self.exp or self.power)
 
     @property
     def features(self) -> frozenset[Feature]:
         """What a backend must offer to take these cones."""
-        present = ((Feature.SOC, self.soc), (Feature.PSD, self.psd), (Feature.EXP, self.exp))
+        present = (
+            (Feature.SOC, self.soc),
+            (Feature.PSD, self.psd),
+            (Feature.EXP, self.exp),
+            (Feature.POWER, self.power),
+            (Feature.GENERAL_POWER, any(len(weights) != 2 for weights in self.power)),
+        )
         return frozenset(feature for feature, cone in present if cone)
 
     def blocks(self) -> Iterator[tuple[str, slice]]:
-        """Yield (kind, rows) for each cone in order; kind is the field's name."""
+        """Yield (kind, rows) for each cone in order; kind is the field's name.
+
+        All exponential cones are one block, and so are all power cones.
+        """
         sizes = [
             ("zero", self.zero),
             ("nonneg", self.nonneg),
             *(("soc", size) for size in self.soc),
             *(("psd", svec_size(order)) for order in self.psd),
             ("exp", 3 * self.exp),
+            ("power", sum(power_sizes(self.power))),
         ]
         start = 0
         for kind, size in sizes:
@@ -123,7 +150,10 @@ class Cones:
         """Return the nearest point of K."""
         out = np.empty_like(s)
         for kind, rows in self.blocks():
-            out[rows] = _PROJECT[kind](s[rows])
+            if kind == "power":
+                out[rows] = project_power(self.power, s[rows])
+            else:
+                out[rows] = _PROJECT[kind](s[rows])
         return out
 
     def project_dual(self, y: FloatArray) -> FloatArray:
@@ -142,7 +172,12 @@ class Cones:
         """Return the largest norm of the error over the single cones."""
         largest = 0.0
         for kind, rows in self.blocks():
-            largest = max(largest, _norm(kind, error[rows]))
+            if kind == "power":
+                heads = np.cumsum([0, *power_sizes(self.power)[:-1]])
+                squares = np.add.reduceat(error[rows] ** 2, heads)
+                largest = max(largest, float(np.sqrt(squares.max())))
+            else:
+                largest = max(largest, _norm(kind, error[rows]))
         return largest
 
 

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
-from math import sqrt
+from math import isfinite, sqrt
 from pathlib import Path
 from typing import Any, cast
 
@@ -38,6 +38,8 @@ from klopt.programs.formats.source import SourceFile, reading
 
 __all__ = ["DataSet", "Unavailable", "load", "noisy_similarity", "read_csv", "read_npz"]
 
+READING_LIMIT_S = 300.0
+"""How long reading a file may take where nothing else is said."""
 BUNDLED = {
     "iris": "load_iris",
     "wine": "load_wine",
@@ -114,8 +116,24 @@ class DataSet:
         return sha256(content).hexdigest()[:16]
 
 
-def load(name: str, folder: Path | None = None, regression: bool = False) -> DataSet:
+def load(
+    name: str,
+    folder: Path | None = None,
+    regression: bool = False,
+    time_limit: float = READING_LIMIT_S,
+) -> DataSet:
     """Return the data set of that name; raise `Unavailable` where it is not here.
+
+    Parameters
+    ----------
+    name
+        What it is called; see the module.
+    folder
+        A folder of the user, which is looked into first.
+    regression
+        Whether the last column is a number.
+    time_limit
+        The seconds that reading a file of that folder may take.
 
     >>> load("iris").X.shape
     (150, 4)
@@ -127,9 +145,10 @@ def load(name: str, folder: Path | None = None, regression: bool = False) -> Dat
         places = [folder, *inner]
     for place in places:
         if (place / f"{name}.npz").is_file():
-            return read_npz(place / f"{name}.npz", regression)
+            return read_npz(place / f"{name}.npz", regression, time_limit)
         if (place / f"{name}.csv").is_file():
-            return read_csv(place / f"{name}.csv", regression=regression)
+            path = place / f"{name}.csv"
+            return read_csv(path, regression=regression, time_limit=time_limit)
     if name in BUNDLED:
         from sklearn import datasets
 
@@ -148,32 +167,41 @@ def load(name: str, folder: Path | None = None, regression: bool = False) -> Dat
 
 
 def read_csv(
-    path: Path, skip: int = 0, regression: bool = False, class_first: bool = False
+    path: Path,
+    skip: int = 0,
+    regression: bool = False,
+    class_first: bool = False,
+    time_limit: float = READING_LIMIT_S,
 ) -> DataSet:
     """Return the points of a text file.
 
-    A line has `skip` other columns, the features and then the class or the number.
+    A line has `skip` other columns, the features and then the class or the number. Reading may take
+    `time_limit` seconds.
     """
-    with reading(path) as source:
+    with reading(path, time_limit=time_limit) as source:
         rows = list(_csv_rows(source, class_first))
-    if rows and not _numbers(rows[0][1][skip:-1]):
-        rows = rows[1:]  # a header
-    if not rows:
-        raise InvalidSettings(
-            f"{path} has no points; expected a row a point, numbers and then the class"
-        )
-    width = len(rows[0][1])
-    for line, row in rows:
-        numbers = _numbers(row[skip:-1]) and (not regression or _numbers(row[-1:]))
-        if len(row) != width or not numbers:
-            last = "a number" if regression else "a class"
+        if rows and _numbers(rows[0][1][skip:-1]) is None:
+            rows = rows[1:]  # a header
+        if not rows:
             raise InvalidSettings(
-                f"{path}, line {line}: expected {width - 1} numbers and {last}, found "
-                f"{','.join(row)}"
+                f"{path} has no points; expected a row a point, numbers and then the class"
             )
-    points = np.array([[float(cell) for cell in row[skip:-1]] for _, row in rows])
-    targets = np.array([row[-1] for _, row in rows])
-    return _made(path.stem, points, targets, path.name, regression=regression)
+        width = len(rows[0][1])
+        points = []
+        for line, row in rows:
+            source.line = line
+            source.check_time()
+            numbers = _numbers(row[skip:-1])
+            is_target = not regression or _numbers(row[-1:]) is not None
+            if len(row) != width or numbers is None or not is_target:
+                last = "a number" if regression else "a class"
+                raise InvalidSettings(
+                    f"{path}, line {line}: expected {width - 1} numbers and {last}, found "
+                    f"{','.join(row)}"
+                )
+            points.append(numbers)
+        targets = np.array([row[-1] for _, row in rows])
+        return _made(path.stem, np.array(points), targets, path.name, regression=regression)
 
 
 def _csv_rows(source: SourceFile, class_first: bool) -> Iterator[tuple[int, list[str]]]:
@@ -181,15 +209,16 @@ def _csv_rows(source: SourceFile, class_first: bool) -> Iterator[tuple[int, list
     lines = io.StringIO(source.text(), newline="")
     for line, row in enumerate(csv.reader(lines, skipinitialspace=True), 1):
         source.line = line
+        source.check_time()
         if not row or row[0].startswith("@"):
             continue
         cells = [cell.strip() for cell in row]
         yield line, cells[1:] + cells[:1] if class_first else cells
 
 
-def read_npz(path: Path, regression: bool = False) -> DataSet:
-    """Return the points of a NumPy file with X and y."""
-    with reading(path) as source:
+def read_npz(path: Path, regression: bool = False, time_limit: float = READING_LIMIT_S) -> DataSet:
+    """Return the points of a NumPy file with X and y, read in at most `time_limit` seconds."""
+    with reading(path, time_limit=time_limit) as source:
         arrays = load_arrays(source)
         if "X_data" in arrays:
             names = [f"X_{part}" for part in ("data", "indices", "indptr", "shape")]
@@ -244,11 +273,16 @@ def noisy_similarity(data: DataSet, noise: float, most: int = 100) -> DataSet:
     return DataSet(data.name, S, data.y[some], source)
 
 
-def _numbers(cells: list[str]) -> bool:
+def _numbers(cells: list[str]) -> list[float] | None:
+    """The finite numbers in cells; None if there is none, or something else among them."""
     try:
-        return bool(cells) and all(np.isfinite(float(cell)) for cell in cells)
+        found = list(map(float, cells))
     except ValueError:
-        return False
+        return None
+    # Python would read 1_000 as a number, which no other reader does.
+    if not found or not all(map(isfinite, found)) or any("_" in cell for cell in cells):
+        return None
+    return found
 
 
 def _packaged(name: str, where: _Packaged) -> DataSet:

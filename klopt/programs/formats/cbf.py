@@ -1,13 +1,16 @@
-"""Reads linear, second-order and semidefinite programs in the Conic Benchmark Format (`.cbf`).
+"""Reads cone programs in the Conic Benchmark Format (`.cbf`).
 
     VAR, CON   x and A x + b in products of cones     ACOORD, BCOORD, OBJACOORD, OBJBCOORD
+    POWCONES   weights of power cones, named @0:POW, @1:POW, ..
     PSDCON     sum_j x_j H_j + D psd                  HCOORD, DCOORD, lower triangles
     PSDVAR     X psd, <F, X> in objective and rows    OBJFCOORD, FCOORD, lower triangles
 
 Cones: F free, L+ L- L= signs, Q second-order, QR rotated (2 x_0 x_1 >= ||rest||^2, turned by 45
-degrees into Q). A file of PSDVAR and L= rows alone is a program in standard form; otherwise the
-entries of X become variables. The format has no bounds of variables other than 0: klopt writes them
-as the last rows of CON and says so in a comment. Nor has it names, which another comment holds.
+degrees into Q), EXP exponential (x_0 >= x_1 exp(x_2 / x_1), klopt's rows backwards), @k:POW power
+cones, whose weights are read as the decimals they are. A file of PSDVAR and L= rows alone is a
+program in standard form; otherwise the entries of X become variables. The format has no bounds of
+variables other than 0: klopt writes them as the last rows of CON and says so in a comment. Nor has
+it names, which another comment holds.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from scipy import sparse
 
 from klopt.arrays import FloatArray, csc, require_memory
 from klopt.model.cones import svec_index, svec_size
+from klopt.model.cones.power import Weights, power_weights
 from klopt.programs.formats.model import (
     LINES_AT_A_TIME,
     Block,
@@ -34,6 +38,7 @@ from klopt.programs.formats.model import (
     whole,
 )
 from klopt.programs.formats.source import SourceFile
+from klopt.proof.rational import Number, decimal
 
 __all__ = ["BOUNDS_NOTE", "KEEPS_DECIMALS", "NAMES_NOTE", "read"]
 
@@ -43,7 +48,8 @@ Domain = list[tuple[str, int]]
 BOUNDS_NOTE = "# klopt: the last {} rows of CON are bounds of variables"
 NAMES_NOTE = "# klopt: names of columns and rows "
 _BOUNDS = re.compile(BOUNDS_NOTE.replace("{}", r"(\d+)"))
-_CONES = ("F", "L+", "L-", "L=", "Q", "QR")
+_CONES = ("F", "L+", "L-", "L=", "Q", "QR", "EXP")
+_POWER = re.compile(r"@(\d+):POW")
 _LINEAR_CONES = ("F", "L+", "L-", "L=")
 # How many indices stand before the value.
 _TABLES = {
@@ -70,6 +76,7 @@ class _CbfDraft:
     con: Domain = field(default_factory=list)
     psdvar: list[int] = field(default_factory=list)
     psdcon: list[int] = field(default_factory=list)
+    powers: list[Weights] = field(default_factory=list)
     offset: float = 0.0
     bounds: int = 0
     names: Names | None = None
@@ -127,16 +134,48 @@ class _Reader:
         self.at += 1
         return line, words
 
-    def domain(self, name: str) -> Domain:
+    def powers(self) -> list[Weights]:
+        """The weights of the power cones that the file declares."""
+        line, (count, total) = self.next("the numbers of power cones and of their weights", 2)
+        found: list[Weights] = []
+        for _ in range(whole(self.source, line, count)):
+            at, (length,) = self.next("the number of weights of a power cone", 1)
+            weights = []
+            for _ in range(whole(self.source, at, length, least=1)):
+                place, (word,) = self.next("a weight of a power cone", 1)
+                weights.append(self._weight(place, word))
+            found += power_weights([weights])
+        if sum(map(len, found)) != whole(self.source, line, total):
+            raise self.source.malformed(
+                line, f"the power cones have {sum(map(len, found))} weights, not {total}"
+            )
+        return found
+
+    def _weight(self, line: int, word: str) -> Number:
+        """A positive number as the decimal it is."""
+        finite(self.source, line, word)
+        try:
+            value = decimal(word)
+        except ValueError as error:
+            raise self.source.malformed(line, str(error)) from None
+        if value <= 0:
+            raise self.source.malformed(line, f"the weight {word[:20]!r} is not positive")
+        return value
+
+    def domain(self, name: str, powers: list[Weights]) -> Domain:
         line, (size, count) = self.next(f"the size of {name} and its number of cones", 2)
         found: Domain = []
         for _ in range(whole(self.source, line, count)):
             at, (cone, part) = self.next("a cone and its size", 2)
-            if cone not in _CONES:
-                raise self.source.malformed(
-                    at, f"klopt reads no {cone[:20]} cones; it knows {', '.join(_CONES)}"
-                )
             found.append((cone, whole(self.source, at, part)))
+            if _POWER.fullmatch(cone):
+                self._check_power(at, *found[-1], powers)
+            elif cone not in _CONES:
+                raise self.source.malformed(
+                    at, f"klopt reads no {cone[:20]} cones; it knows {', '.join(_CONES)}, @k:POW"
+                )
+            if cone == "EXP" and found[-1][1] != 3:
+                raise self.source.malformed(at, "an exponential cone has three entries")
             if cone == "QR" and found[-1][1] < 2:
                 raise self.source.malformed(at, "a rotated cone has at least two entries")
         rows = _size(found)
@@ -144,6 +183,18 @@ class _Reader:
             raise self.source.malformed(line, f"the cones of {name} have {rows} rows, not {size}")
         require_memory(BYTES_PER_ROW * rows, f"{name} of size {rows} in line {line}")
         return found
+
+    def _check_power(self, line: int, cone: str, size: int, powers: list[Weights]) -> None:
+        index = _power_index(cone)
+        if index >= len(powers):
+            raise self.source.malformed(line, f"POWCONES declares no cone {cone[:20]}")
+        wanted = len(powers[index]) + 1
+        if size != wanted:
+            raise self.source.malformed(
+                line,
+                f"{cone[:20]} has {len(powers[index])} weights and {size} entries; "
+                f"klopt reads power cones with one entry beside those of the weights, {wanted}",
+            )
 
     def orders(self, name: str) -> list[int]:
         line, (count,) = self.next(f"the number of blocks of {name}", 1)
@@ -233,7 +284,9 @@ def _read_section(reader: _Reader, draft: _CbfDraft, line: int, section: str) ->
                 line, f"the sense {draft.sense[:20]!r} is neither MIN nor MAX"
             )
     elif section in ("VAR", "CON"):
-        setattr(draft, section.lower(), reader.domain(section))
+        setattr(draft, section.lower(), reader.domain(section, draft.powers))
+    elif section == "POWCONES":
+        draft.powers = reader.powers()
     elif section in ("PSDVAR", "PSDCON"):
         setattr(draft, section.lower(), reader.orders(section))
     elif section == "OBJBCOORD":
@@ -339,7 +392,10 @@ def _general(draft: _CbfDraft) -> Model:
     lower[:scalars][np.isin(cones, ("L+", "L="))] = 0.0
     upper[:scalars][np.isin(cones, ("L-", "L="))] = 0.0
     kept, low, high = _linear(draft, rows, b, lower, upper)
-    quadratic, soc = _second_order((draft.con, rows, b), (draft.var, own, zero))
+    parts = ((draft.con, rows, b), (draft.var, own, zero))
+    quadratic, soc = _second_order(*parts)
+    curved, exp, powers = _nonsymmetric(*parts)
+    power = tuple(draft.powers[index] for index in powers)
     return Model(
         c=c,
         A=csc("A", rows[kept]),
@@ -352,6 +408,10 @@ def _general(draft: _CbfDraft) -> Model:
         A_soc=csc("A_soc", -quadratic[0]) if soc else None,
         b_soc=quadratic[1] if soc else None,
         soc=soc,
+        A_curved=csc("A_curved", -curved[0]) if exp or power else None,
+        b_curved=curved[1] if exp or power else None,
+        exp=exp,
+        power=power,
         blocks=_blocks(draft, starts, n),
         names=draft.names,
     )
@@ -440,6 +500,37 @@ def _second_order(
         matrices.append(A[mine])
         sides.append(b[mine])
     return (sparse.csr_array(sparse.vstack(matrices)), np.concatenate(sides)), soc
+
+
+def _nonsymmetric(
+    *parts: tuple[Domain, sparse.csr_array, FloatArray],
+) -> tuple[tuple[sparse.csr_array, FloatArray], int, list[int]]:
+    """The rows of all exponential cones, then of all power cones; their numbers in the file."""
+    exponential: list[tuple[sparse.csr_array, FloatArray]] = []
+    power: list[tuple[sparse.csr_array, FloatArray]] = []
+    indices = []
+    for domain, A, b in parts:
+        start = 0
+        for cone, size in domain:
+            if cone == "EXP":
+                # The first entry of the file is klopt's last one.
+                backwards = [start + 2, start + 1, start]
+                exponential.append((A[backwards], b[backwards]))
+            elif _POWER.fullmatch(cone):
+                power.append((A[start : start + size], b[start : start + size]))
+                indices.append(_power_index(cone))
+            start += size
+    rows = [A for A, _ in (*exponential, *power)]
+    sides = [b for _, b in (*exponential, *power)]
+    if not rows:
+        return (parts[0][1][:0], np.zeros(0)), 0, []
+    stacked = sparse.csr_array(sparse.vstack(rows))
+    return (stacked, np.concatenate(sides)), len(exponential), indices
+
+
+def _power_index(cone: str) -> int:
+    """The place in POWCONES of a cone @k:POW."""
+    return int(cone[1:].partition(":")[0])
 
 
 def _block(

@@ -2,6 +2,8 @@
 
 A_ub x <= b_ub    A_ub x - b_ub in L-          F rows where b_ub is infinite
 b - A x in Q      -A x + b in Q
+b - A x in K_exp  -A x + b in EXP, backwards
+b - A x in K_a    -A x + b in @k:POW, the exponents of K_a as whole numbers in POWCONES
 lower <= x        x in L+ where lower = 0, else one of the last rows of CON, as a comment says
 """
 
@@ -35,7 +37,8 @@ def write(path: Path, model: Model) -> None:
         )
     if np.any(model.row_upper == -np.inf):
         raise InvalidProblem(f"{path}: a row a'x <= -inf cannot be written")
-    sense = ["VER", "2", "", "OBJSENSE", model.sense.upper(), ""]
+    version = "3" if model.power else "2"
+    sense = ["VER", version, "", *_powers(model), "OBJSENSE", model.sense.upper(), ""]
     if model.names is not None:
         rows = (*model.names.ub, *model.names.eq)
         sense.insert(0, NAMES_NOTE + json.dumps([model.names.columns, rows]))
@@ -64,6 +67,10 @@ def _general(model: Model) -> list[str]:
     if model.soc and model.A_soc is not None and model.b_soc is not None:
         parts.append(-model.A_soc.tocsr())
         b.append(model.b_soc)
+    if model.A_curved is not None and model.b_curved is not None:
+        order = _curved_order(model)
+        parts.append(-model.A_curved.tocsr()[order])
+        b.append(model.b_curved[order])
     parts.append(sparse.eye_array(n, format="csr")[np.concatenate((low, high))])
     b += [-model.lower[low], -model.upper[high]]
     A = sparse.csr_array(sparse.vstack(parts)).tocoo()
@@ -71,6 +78,8 @@ def _general(model: Model) -> list[str]:
     cones = [
         *_runs(rows),
         *(f"Q {size}" for size in model.soc),
+        *["EXP 3"] * model.exp,
+        *(f"@{index}:POW {len(weights) + 1}" for index, weights in enumerate(model.power)),
         *_runs(["L+"] * low.size + ["L-"] * high.size),
     ]
     text = [BOUNDS_NOTE.format(low.size + high.size), ""] if low.size + high.size else []
@@ -81,6 +90,21 @@ def _general(model: Model) -> list[str]:
     )
     text += _vector("OBJACOORD", model.c) + _table("ACOORD", ((A.row, A.col), A.data))
     return text + _vector("BCOORD", np.concatenate(b)) + _lmi(model)
+
+
+def _powers(model: Model) -> list[str]:
+    """The weights of each power cone."""
+    lines = [f"{len(model.power)} {sum(map(len, model.power))}"]
+    for weights in model.power:
+        lines += [str(len(weights)), *map(str, weights)]
+    return _section("POWCONES", lines) if model.power else []
+
+
+def _curved_order(model: Model) -> npt.NDArray[np.intp]:
+    """The rows of exponential cones backwards, those of power cones as they are."""
+    rows = np.arange(0 if model.b_curved is None else model.b_curved.size)
+    backwards = rows[: 3 * model.exp].reshape(-1, 3)[:, ::-1].ravel()
+    return np.concatenate((backwards, rows[3 * model.exp :]))
 
 
 def _lmi(model: Model) -> list[str]:

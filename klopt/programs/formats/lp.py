@@ -30,7 +30,7 @@ from scipy import sparse
 
 from klopt.arrays import FloatArray, IntArray, SparseMatrix, csc
 from klopt.errors import InvalidProblem
-from klopt.programs.formats.model import FileNumbers, Model, Names, from_infinite
+from klopt.programs.formats.model import FileNumbers, Model, Names, floats, from_infinite
 from klopt.programs.formats.source import SourceFile
 from klopt.proof.rational import Number, decimal
 
@@ -51,7 +51,7 @@ _TOKEN = re.compile(
     r"|[!-),;?-Z_-~\x80-\U0010ffff][!-),.;0-9?-Z_-~\x80-\U0010ffff]*"  # a name
     r"|=[<>]|[<>=]=?|\S"
 )
-_SIGNED_EXPONENT = re.compile(r"[eE][+-]")
+_SIGNED_EXPONENTS = ("e+", "e-", "E+", "E-")
 _MANTISSA = re.compile(r"[0-9]+\.?[0-9]*|\.[0-9]+")
 _SPACE, _WORD, _SIGN, _OTHER = range(4)
 _KIND_OF = np.full(256, _OTHER, dtype=np.uint8)
@@ -89,6 +89,8 @@ class _LpDraft:
 
     maximise: bool = False
     columns: defaultdict[str, int] = field(default_factory=lambda: defaultdict(count().__next__))
+    plain: dict[str, int] = field(default_factory=dict)
+    """Those of the columns that were seen to be names and no words of the format."""
     objective: _Expression = field(default_factory=lambda: _Expression([], [], []))
     squares: list[tuple[int, int, str]] = field(default_factory=list)
     rows: dict[str, int] = field(default_factory=dict)
@@ -153,7 +155,7 @@ def _words(text: str) -> list[str] | None:
     """The tokens of some lines in which spaces stand between them; None for other lines."""
     text = text.replace(":", " : ")
     # HiGHS writes +3 x; the sign of an exponent belongs to its number.
-    if not _SIGNED_EXPONENT.search(text):
+    if not any(sign in text for sign in _SIGNED_EXPONENTS):
         text = text.replace("+", " + ").replace("-", " - ")
     kinds = _KIND_OF[np.frombuffer(text.encode("ascii"), dtype=np.uint8)]
     if kinds.max(initial=0) == _OTHER:
@@ -245,6 +247,7 @@ class _LpReader:
         digits = _DIGITS
         not_a_name = _NOT_A_NAME
         columns = self.draft.columns
+        plain = self.draft.plain
         found = _Expression([], [], []) if found is None else found
         add_coefficient = found.coefficients.append
         add_column = found.columns.append
@@ -255,16 +258,19 @@ class _LpReader:
             if token == "+" or token == "-":
                 number = tokens[at + 1]
                 name = tokens[at + 2]
-                if (
-                    number[:1] in digits
-                    and name[:1] not in not_a_name
-                    and name.lower() not in keywords
-                    and tokens[at + 3] != ":"
-                ):
-                    add_coefficient(number if token == "+" else "-" + number)
-                    add_column(columns[name])
-                    at += 3
-                    continue
+                if number[:1] in digits and tokens[at + 3] != ":":
+                    column = plain.get(name)
+                    if (
+                        column is None
+                        and name[:1] not in not_a_name
+                        and name.lower() not in keywords
+                    ):
+                        column = plain[name] = columns[name]
+                    if column is not None:
+                        add_coefficient(number if token == "+" else "-" + number)
+                        add_column(column)
+                        at += 3
+                        continue
             following = self.term(at, found)
             if following == at:
                 break
@@ -626,10 +632,7 @@ def _summed(
 
 
 def _floats(reader: _LpReader, texts: list[str]) -> FloatArray:
-    # Python would read 1_0 as 10.
-    if "_" in "".join(texts):
-        raise ValueError("an underscore stands in a number")
-    value = np.fromiter(map(float, texts), float, len(texts))
+    value = floats(texts)
     if not np.isfinite(value).all():
         first = texts[int(np.argmin(np.isfinite(value)))]
         raise reader.wrong_number(first, f"the coefficient {first[:60]} is not a finite number")

@@ -4,6 +4,7 @@
     subject to             row_lower <= A x <= row_upper,   lower <= x <= upper
                            x'P_i x/2 + q_i'x <= r_i
                            b_soc - A_soc x  in second-order cones
+                           b_curved - A_curved x  in exponential cones, then in power cones
                            sum_j x_j F_j - F_0  positive semidefinite, block by block
 
 or, with over="X", the program in standard form whose data are c = b and F = (C, A_1, .., A_n):
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import copysign, isinf
 from os import PathLike
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import attrs
 import numpy as np
@@ -37,6 +38,7 @@ from klopt.arrays import (
 )
 from klopt.errors import InvalidProblem
 from klopt.model.cones import svec_diagonal, svec_entries, svec_size, svec_weights
+from klopt.model.cones.power import Weights
 from klopt.programs.decimals import Decimals
 from klopt.programs.formats.source import SourceFile
 from klopt.programs.rows import LinearRows
@@ -50,6 +52,7 @@ __all__ = [
     "Names",
     "QuadraticRow",
     "finite",
+    "floats",
     "from_infinite",
     "number",
     "numbers_table",
@@ -59,6 +62,8 @@ __all__ = [
 
 LINES_AT_A_TIME = 20_000
 """How many lines are read between two looks at the clock."""
+SAMPLE_TEXTS = 256
+"""How many numbers are looked at to see whether a file repeats them."""
 
 
 class Names(NamedTuple):
@@ -180,6 +185,10 @@ class Model:
     A_soc: SparseMatrix | None = None
     b_soc: FloatArray | None = None
     soc: tuple[int, ...] = ()
+    A_curved: SparseMatrix | None = None
+    b_curved: FloatArray | None = None
+    exp: int = 0
+    power: tuple[Weights, ...] = ()
     blocks: tuple[Block, ...] = ()
     over: Literal["x", "X"] = "x"
     names: Names | None = None
@@ -190,8 +199,12 @@ class Model:
     def kind(self) -> str:
         """The smallest class that holds this model."""
         quadratic = bool(self.soc or self.quadratics or self.P is not None)
+        curved = bool(self.exp or self.power)
+        if curved or (self.blocks and quadratic):
+            # Quadratic constraints are no cones as they are.
+            return "nothing" if self.quadratics or self.over == "X" else "ConeProgram"
         if self.blocks:
-            return "nothing" if quadratic else "SDP"
+            return "SDP"
         return "QCQP" if quadratic else "LP"
 
     def expect(self, path: str | PathLike[str], wanted: str, holds: Sequence[str]) -> None:
@@ -203,6 +216,8 @@ class Model:
             "quadratic constraints": bool(self.quadratics),
             "second-order cones": bool(self.soc),
             "semidefinite blocks": bool(self.blocks),
+            "exponential cones": bool(self.exp),
+            "power cones": bool(self.power),
         }
         found = " and ".join(part for part, present in parts.items() if present)
         advice = f"use {self.kind}.from_file"
@@ -331,6 +346,33 @@ def number(source: SourceFile, line: int, text: str) -> float:
     if np.isnan(value):
         raise source.malformed(line, f"{text!r} is not a number")
     return value
+
+
+def floats(texts: list[str] | list[bytes]) -> FloatArray:
+    """Return the numbers that texts state; ValueError if one of them states none.
+
+    >>> floats(["1", "2.5", "1"])
+    array([1. , 2.5, 1. ])
+    """
+    sample = dict.fromkeys(texts[:SAMPLE_TEXTS])
+    if 2 * len(sample) > min(len(texts), SAMPLE_TEXTS):
+        _refuse_underscores(texts)
+        return np.fromiter(map(float, texts), float, len(texts))
+    # Most files write few numbers again and again: to look one up takes less than to read it.
+    distinct: list[Any] = list(dict.fromkeys(texts))
+    _refuse_underscores(distinct)
+    value_of = dict(zip(distinct, map(float, distinct), strict=True))
+    return np.fromiter(map(value_of.__getitem__, texts), float, len(texts))
+
+
+def _refuse_underscores(texts: list[Any]) -> None:
+    """Refuse 1_000, which Python would read as a number, and no other reader does."""
+    if not texts:
+        return
+    letters = texts[0][:0].join(texts)
+    underscore = "_" if isinstance(letters, str) else b"_"
+    if underscore in letters:
+        raise ValueError("an underscore stands in a number")
 
 
 def finite(source: SourceFile, line: int, text: str) -> float:

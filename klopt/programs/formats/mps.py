@@ -18,7 +18,7 @@ where.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import count
@@ -28,12 +28,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from klopt.arrays import FloatArray, IntArray, SparseMatrix, csc
+from klopt.arrays import FloatArray, IntArray, SparseMatrix, csc, frozen_csc
 from klopt.programs.formats.model import (
     FileNumbers,
     Model,
     Names,
     finite,
+    floats,
     from_infinite,
     number,
 )
@@ -186,6 +187,7 @@ def _draft(draft: _MpsDraft, raw: bytes) -> _MpsDraft:
         draft.source.check_time()
         for lines in _parts(block, line):
             text = lines.text
+            line = lines.first + max(lines.ends.size, 1)
             # Lines of data start with a space; others hold a comment or the name of a section.
             if text[:1].isspace():
                 _read_data(draft, section, lines)
@@ -196,7 +198,6 @@ def _draft(draft: _MpsDraft, raw: bytes) -> _MpsDraft:
                     break
         if ended:
             break
-        line += block.count(b"\n")
     if ended and draft.objective >= 0:
         return draft
     last = raw.count(b"\n", 0, -1) + 1
@@ -394,22 +395,32 @@ _SECTIONS: dict[str, Callable[[_MpsDraft, int, Words], None]] = {
 
 def _word_counts(lines: _Lines) -> IntArray:
     """The number of words in each line."""
-    space = _IS_SPACE[np.frombuffer(lines.text, dtype=np.uint8)]
+    # Several times as fast as a table of what is a space; `_split` sees where the two differ.
+    space = np.frombuffer(lines.text, dtype=np.uint8) <= ord(" ")
     # Lines of data start with a space, so that every word follows one.
     starts = np.flatnonzero(space[:-1] > space[1:])
-    return np.diff(np.searchsorted(starts, lines.ends), prepend=0)
+    before = np.searchsorted(starts, lines.ends)
+    before[1:] -= before[:-1].copy()
+    return before
+
+
+def _split(lines: _Lines, counts: IntArray) -> Words:
+    """The words of lines, of which each has so many."""
+    words = lines.text.split()
+    # A control character within a word was taken for a space.
+    if len(words) != counts.sum():
+        raise _Unusual
+    return words
 
 
 def _all_among(counts: IntArray, allowed: tuple[int, ...]) -> bool:
     """Whether each count is one of those, faster than by `np.isin`."""
-    table = np.zeros(max(int(counts.max(initial=0)), *allowed) + 1, dtype=bool)
-    table[list(allowed)] = True
-    return bool(table[counts].all())
+    return set(np.flatnonzero(np.bincount(counts)).tolist()).issubset(allowed)
 
 
 def _many_rows(draft: _MpsDraft, lines: _Lines) -> None:
     counts = _word_counts(lines)
-    words = lines.text.split()
+    words = _split(lines, counts)
     kinds = words[0::2]
     names = words[1::2]
     if not _all_among(counts, (0, 2)) or not _KINDS.keys() >= set(kinds):
@@ -427,12 +438,16 @@ def _many_rows(draft: _MpsDraft, lines: _Lines) -> None:
 
 
 class _Pairs(NamedTuple):
-    """What stands before one or two pairs of a line, and the pairs: a row and a number each."""
+    """Lines of one or two pairs, a row and a number each."""
 
-    label: list[bytes]
+    labels: Words
+    """The first word of each line."""
+    lines: IntArray
+    """The number of each line in the file."""
+    line: IntArray
+    """Which of these lines a pair stands in."""
     row: IntArray
     value: FloatArray
-    line: IntArray
     exact: list[Number]
 
 
@@ -441,26 +456,28 @@ def _many_pairs(draft: _MpsDraft, lines: _Lines, lengths: tuple[int, ...]) -> _P
     counts = _word_counts(lines)
     if not _all_among(counts, (0, *lengths)):
         raise _Unusual
-    words = lines.text.split()
-    label, row, text, line = _pair_words(words, counts)
-    value, exact = _many_numbers(draft, lines, text)
+    words = _split(lines, counts)
+    stated = np.flatnonzero(counts)
+    labels, line, rows, texts = _pair_words(words, counts[stated])
+    value, exact = _many_numbers(draft, texts)
     if not np.isfinite(value).all():
         raise _Unusual
-    return _Pairs(label, _places(draft.rows, row), value, line + lines.first, exact)
+    row = _places(draft.rows, rows)
+    return _Pairs(labels, stated + lines.first, line, row, value, exact)
 
 
-def _pair_words(words: Words, counts: IntArray) -> tuple[Words, Words, Words, IntArray]:
-    """The first word of its line, the row, the number and the line of each pair."""
+def _pair_words(words: Words, counts: IntArray) -> tuple[Words, IntArray, Words, Words]:
+    """The first word of each line; the line, the row and the number of each pair."""
     if (counts == 3).all():
-        return words[0::3], words[1::3], words[2::3], np.arange(counts.size)
+        return words[0::3], np.arange(counts.size), words[1::3], words[2::3]
     each = np.array(words, dtype=object)
-    starts = np.cumsum(counts) - counts
-    per_line = counts // 2
-    line = np.repeat(np.arange(counts.size), per_line)
+    ends = np.cumsum(counts)
+    line = np.repeat(np.arange(counts.size), counts // 2)
     # The pairs of a line are its last words, two and two.
-    within = np.arange(line.size) - np.repeat(np.cumsum(per_line) - per_line, per_line)
-    at = starts[line] + counts[line] % 2 + 2 * within
-    return each[starts[line]].tolist(), each[at].tolist(), each[at + 1].tolist(), line
+    at = ends[line] - 2
+    is_first_of_two = line[:-1] == line[1:]
+    at[:-1][is_first_of_two] -= 2
+    return each[ends - counts].tolist(), line, each[at].tolist(), each[at + 1].tolist()
 
 
 def _places(numbered: dict[bytes, int], names: Words) -> IntArray:
@@ -471,12 +488,10 @@ def _places(numbered: dict[bytes, int], names: Words) -> IntArray:
         raise _Unusual from None
 
 
-def _many_numbers(draft: _MpsDraft, lines: _Lines, texts: Words) -> tuple[FloatArray, list[Number]]:
-    """The numbers that texts of the lines state, and their decimals where they are kept."""
-    if b"_" in lines.text and b"_" in b"".join(texts):
-        raise _Unusual
+def _many_numbers(draft: _MpsDraft, texts: Words) -> tuple[FloatArray, list[Number]]:
+    """The numbers that texts state, and their decimals where they are kept."""
     try:
-        value = np.fromiter(map(float, texts), float, len(texts))
+        value = floats(texts)
         exact = [decimal(text.decode("ascii")) for text in texts] if draft.source.exact else []
     except ValueError:
         raise _Unusual from None
@@ -486,11 +501,13 @@ def _many_numbers(draft: _MpsDraft, lines: _Lines, texts: Words) -> tuple[FloatA
 
 
 def _many_entries(draft: _MpsDraft, lines: _Lines) -> None:
-    if b"'MARKER'" in lines.text:
+    # One letter is looked for many times as fast as a word.
+    if b"'" in lines.text and b"'MARKER'" in lines.text:
         raise _Unusual
     pairs = _many_pairs(draft, lines, (3, 5))
-    column = _places(draft.columns, pairs.label)
-    draft.entries.append(_Entries(pairs.row, column, pairs.value, pairs.line, pairs.exact))
+    column = _places(draft.columns, pairs.labels)[pairs.line]
+    line = pairs.lines[pairs.line]
+    draft.entries.append(_Entries(pairs.row, column, pairs.value, line, pairs.exact))
 
 
 def _many_of_rows(target: str) -> Callable[[_MpsDraft, _Lines], None]:
@@ -505,7 +522,7 @@ def _many_of_rows(target: str) -> Callable[[_MpsDraft, _Lines], None]:
 def _many_bounds(draft: _MpsDraft, lines: _Lines) -> None:
     counts = _word_counts(lines)
     counts = counts[counts > 0]
-    words = np.array(lines.text.split(), dtype=object)
+    words = np.array(_split(lines, counts), dtype=object)
     starts = np.cumsum(counts) - counts
     kinds = words[starts].tolist()
     codes = _places(_BOUND_CODES, kinds)
@@ -515,7 +532,7 @@ def _many_bounds(draft: _MpsDraft, lines: _Lines) -> None:
     if not _all_among(further, (2, 3)):
         raise _Unusual
     column = _places(dict(draft.columns), words[starts + further - 1].tolist())
-    value, exact = _many_numbers(draft, lines, words[(starts + further)[valued]].tolist())
+    value, exact = _many_numbers(draft, words[(starts + further)[valued]].tolist())
     limits = np.zeros(codes.size, dtype=object)
     limits[valued] = list(map(from_infinite, exact or value.tolist()))
     # Later lines of a column count, in either direction.
@@ -539,35 +556,49 @@ _MANY: dict[str, Callable[[_MpsDraft, _Lines], None]] = {
 
 def _model(draft: _MpsDraft) -> Model:
     c, A = _costs_and_rows(draft)
-    rows = _rows_but_objective(draft)
-    sides = np.array([_side(draft, row) for row in rows], dtype=float).reshape(-1, 2)
+    row_lower, row_upper = _sides(draft)
     high = np.full(c.size, np.inf)
     high[list(draft.high)] = np.array(list(draft.high.values()), dtype=float)
     low = np.where(high < 0, -np.inf, 0.0)  # as `_lower_bound` says
     low[list(draft.low)] = np.array(list(draft.low.values()), dtype=float)
-    names = [name.decode(draft.encoding) for name in draft.rows]
-    del names[draft.objective]
+    rows = _decoded(draft, draft.rows)
+    del rows[draft.objective]
     return Model(
         c=c,
         A=A,
-        row_lower=sides[:, 0],
-        row_upper=sides[:, 1],
+        row_lower=row_lower,
+        row_upper=row_upper,
         lower=low,
         upper=high,
         sense="max" if draft.maximise else "min",
         offset=-float(draft.rhs.get(draft.objective, 0.0)),
         P=_quadratic(draft),
-        names=Names(tuple(name.decode(draft.encoding) for name in draft.columns), tuple(names)),
+        names=Names(tuple(_decoded(draft, draft.columns)), tuple(rows)),
     )
 
 
-def _rows_but_objective(draft: _MpsDraft) -> list[int]:
-    return [row for row in range(len(draft.rows)) if row != draft.objective]
+def _decoded(draft: _MpsDraft, names: Iterable[bytes]) -> list[str]:
+    """Names as text, all at once: none of them holds the end of a line."""
+    joined = b"\n".join(names)
+    return joined.decode(draft.encoding).split("\n") if joined else []
+
+
+def _sides(draft: _MpsDraft) -> tuple[FloatArray, FloatArray]:
+    """Both sides of all rows but the objective, RANGES included; `_side` says it of one row."""
+    kinds = np.frombuffer("".join(draft.kinds).encode("ascii"), dtype=np.uint8)
+    b = np.zeros(kinds.size)
+    b[list(draft.rhs)] = list(map(from_infinite, draft.rhs.values()))
+    low = np.where((kinds == ord("L")) | (kinds == ord("N")), -np.inf, b)
+    high = np.where((kinds == ord("G")) | (kinds == ord("N")), np.inf, b)
+    for row in draft.ranges:
+        low[row], high[row] = _side(draft, row)
+    others = np.arange(kinds.size) != draft.objective
+    return low[others], high[others]
 
 
 def _numbers(draft: _MpsDraft) -> FileNumbers:
     """The linear part of a draft that was read exactly; what is not stated is 0."""
-    rows = _rows_but_objective(draft)
+    rows = [row for row in range(len(draft.rows)) if row != draft.objective]
     costs = [Fraction(0)] * len(draft.columns)
     entries: list[list[tuple[int, Fraction]]] = [[] for _ in draft.rows]
     for part in draft.entries:
@@ -604,7 +635,7 @@ def _costs_and_rows(draft: _MpsDraft) -> tuple[FloatArray, SparseMatrix]:
     shape = (len(draft.rows) - 1, len(draft.columns))
     c = np.zeros(shape[1])
     if not draft.entries:
-        return c, csc("A", sparse.csc_array(shape))
+        return c, frozen_csc(sparse.csc_array(shape))
     row = np.concatenate([part.row for part in draft.entries])
     column = np.concatenate([part.column for part in draft.entries])
     value = np.concatenate([part.value for part in draft.entries])
@@ -613,10 +644,12 @@ def _costs_and_rows(draft: _MpsDraft) -> tuple[FloatArray, SparseMatrix]:
     others = ~is_cost
     below = row[others] - (row[others] > draft.objective)
     A = sparse.csc_array((value[others], (below, column[others])), shape=shape)
+    has_cost = np.zeros(c.size, dtype=bool)
+    has_cost[column[is_cost]] = True
     # Entries of one place were added up.
-    if A.nnz + np.unique(column[is_cost]).size < row.size:
+    if A.nnz + np.count_nonzero(has_cost) < row.size:
         _refuse_second_entry(draft, row, column)
-    return c, csc("A", A)
+    return c, frozen_csc(A)
 
 
 def _refuse_second_entry(draft: _MpsDraft, row: IntArray, column: IntArray) -> None:

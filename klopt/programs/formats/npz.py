@@ -51,9 +51,9 @@ def read(source: SourceFile) -> Model:
 
 def write(path: Path, model: Model) -> None:
     """Write a program without semidefinite blocks."""
-    if model.blocks:
+    if model.blocks or model.exp or model.power:
         raise InvalidProblem(
-            f"{path}: .npz files hold no semidefinite blocks; write .dat-s or .cbf"
+            f"{path}: .npz files hold no semidefinite blocks, exponential and power cones; write .dat-s or .cbf"
         )
     n = model.c.size
     P = model.P if model.P is not None else sparse.csc_array((n, n))

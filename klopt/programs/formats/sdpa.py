@@ -83,6 +83,7 @@ def write(path: Path, model: Model) -> None:
     for refused, what, instead in (
         (model.P is not None or bool(model.quadratics), "quadratic functions", ".npz"),
         (bool(model.soc), "second-order cones", ".cbf"),
+        (bool(model.exp or model.power), "exponential and power cones", ".cbf"),
         (
             model.sense == "max" or model.over == "X",
             "a program that maximises or is in standard form",

@@ -1,0 +1,1 @@
+"""Checks certificates without klopt: one file that needs nothing but Python."""

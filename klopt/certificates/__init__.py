@@ -1,0 +1,1 @@
+"""Certificates that travel: files that strangers check in exact arithmetic, without klopt."""

@@ -1,0 +1,133 @@
+"""Writes certificates to files, and checks them by the checker that needs nothing of klopt."""
+
+from __future__ import annotations
+
+import json
+from os import PathLike
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from klopt.certificates.cone_certificate import no_end, no_point, two_ends
+from klopt.certificates.encoding import encode_number
+from klopt.checker import klopt_check
+from klopt.errors import InvalidProblem, NotCertified
+from klopt.model.problem import Point, Problem
+from klopt.proof.certificate import Certificate, Verdict
+from klopt.proof.cone_witnesses import ConeClaim
+from klopt.proof.rational import floats_around
+
+__all__ = ["certificate_text", "check"]
+
+
+NUDGES = (0.0, 1e-13, 1e-11, 1e-9)
+"""Shares by which multipliers are moved into curved cones, in this order, until one suffices."""
+
+
+@runtime_checkable
+class StatedAsConeProgram(Protocol):
+    """A problem that can be written down as a cone program, with no number rounded."""
+
+    def cone_claim(self, point: Point) -> ConeClaim | None:
+        """Return the cone program with the vectors of a point; None where it cannot be had."""
+
+
+def certificate_text(
+    problem: Problem, certificate: Certificate, point: Point | None, ray: Point | None = None
+) -> str:
+    """Return the certificate of what was proven about a problem, as a file holds it.
+
+    It is checked before it is returned.
+
+    Parameters
+    ----------
+    problem
+        What the verdict is about.
+    certificate
+        The verdict.
+    point
+        The point and multipliers that prove it; of an infeasible problem, the contradiction.
+    ray
+        Of an unbounded problem, the direction.
+    """
+    verdict = certificate.verdict
+    if not verdict.conclusive:
+        raise NotCertified(f"the verdict is {verdict.name}: only conclusive ones are written")
+    claim = None
+    if point is not None and isinstance(problem, StatedAsConeProgram):
+        claim = problem.cone_claim(point)
+    if claim is None:
+        raise NotCertified(f"{type(problem).__name__} has no certificate that travels yet")
+    reason = ""
+    for nudge in NUDGES:
+        try:
+            return _checked_text(problem, verdict, claim, certificate.tol, ray, nudge)
+        except (NotCertified, klopt_check.Rejected) as error:
+            reason = reason or str(error)
+    raise NotCertified(f"no exact witness was found: {reason}")
+
+
+def _checked_text(
+    problem: Problem,
+    verdict: Verdict,
+    claim: ConeClaim,
+    tol: float,
+    ray: Point | None,
+    nudge: float,
+) -> str:
+    """The text of a certificate that has passed the checker.
+
+    Parameters
+    ----------
+    problem, verdict, claim, tol, ray
+        As above.
+    nudge
+        The share by which multipliers are moved into curved cones.
+    """
+    if verdict is Verdict.OPTIMAL:
+        parts = two_ends(claim, tol, nudge)
+        _state_ends(parts)
+    elif verdict is Verdict.INFEASIBLE:
+        parts = no_point(claim, nudge)
+    else:
+        assert isinstance(problem, StatedAsConeProgram)
+        along = None if ray is None else problem.cone_claim(ray)
+        parts = no_end(claim, claim.x if along is None else along.x)
+    parts["format"] = klopt_check.FORMAT
+    parts["digest"] = klopt_check.digest(parts["problem"])
+    text = json.dumps(parts, indent=1)
+    klopt_check.check(text)
+    return text
+
+
+def check(path: str | PathLike[str]) -> str:
+    """Return what a certificate proves, in a sentence; raise `InvalidProblem` where it does not.
+
+    Nothing is solved: the vectors in the file are checked in exact arithmetic.
+
+    >>> import tempfile
+    >>> from klopt.engine.pipeline import solve
+    >>> from klopt.engine.registry import problem_named
+    >>> result = solve(problem_named("LP")([1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-2.0]))
+    >>> path = Path(tempfile.mkdtemp()) / "proof.json"
+    >>> result.certificate.save(path)
+    >>> check(path)
+    'OPTIMAL: 1 <= optimum <= 1'
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InvalidProblem(f"{path} is no text, so no certificate") from None
+    try:
+        return str(klopt_check.check(text))
+    except klopt_check.Rejected as reason:
+        raise InvalidProblem(f"{path}: {reason}") from None
+
+
+def _state_ends(parts: dict[str, Any]) -> None:
+    """Claim what the witness proves, rounded outwards to float64."""
+    program = klopt_check.ConeProgram(parts["problem"])
+    low = program.bound_by(parts["witness"], objective=True)
+    high = program.value_at(parts["witness"])
+    ends = sorted(program.scale * end + program.shift for end in (low, high))
+    parts["claim"]["lower"] = encode_number(floats_around(ends[0])[0])
+    parts["claim"]["upper"] = encode_number(floats_around(ends[1])[1])
