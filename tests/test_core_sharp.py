@@ -973,3 +973,35 @@ def test_entries_off_the_diagonal_are_rounded_and_zeros_are_not(value: float) ->
     assert max(mid - rad, Q(0)) ** 2 <= Q(value) ** 2 / 2 <= (mid + rad) ** 2
     assert rad <= 4 * U * mid + Q(2) ** -1070
     assert not block_matrix(statement, Enclosure.of(np.array([value, 0.0, value]))).rad.any()
+
+
+def test_gradients_of_either_sign_have_no_floor_over_an_infinite_side() -> None:
+    """g in [-2, 0] over z >= 0, and in [0, 2] over z <= 0: one end of g is 0, the other decides."""
+    above = BoxPlane(np.zeros(1), np.full(1, np.inf))
+    below = BoxPlane(np.full(1, -np.inf), np.zeros(1))
+    for domain, mid in ((above, -1.0), (below, 1.0)):
+        for rad in (1.0, 0.5, 2.0):
+            g = Enclosure(np.array([mid]), np.array([rad]))
+            assert linear_floor(domain, g) == -math.inf
+
+
+@pytest.mark.parametrize("w", [0.0, 0.5, 1.0, 3.0])
+def test_curvature_pays_for_a_gradient_that_is_not_zero(w: float) -> None:
+    """x^2 / 2 - 2 x without bounds: half of the curvature leaves f(w) - g(w)^2 at every w."""
+    none = sparse.csc_array((0, 1))
+    P = sparse.csc_array([[1.0]])
+    statement = ConeStatement(np.array([-2.0]), none, np.zeros(0), Cones(), P)
+    found = Q(lower_bound(statement, DualWitness(np.array([w]), np.zeros(0))).value)
+    truth = Q(w) ** 2 / 2 - 2 * Q(w) - (Q(w) - 2) ** 2
+    assert truth - 1000 * U <= found <= truth <= -2
+
+
+def test_a_correction_of_one_gradient_moves_the_others() -> None:
+    """(x + z)^2 / 2 - x - (1 - d) z over |z| <= 1 / d has the optimum -3/2, and g_z = 0 at w."""
+    d = 2.0**-20
+    P = sparse.csc_array(np.ones((2, 2)))
+    A = sparse.csc_array(np.array([[0.0, 1.0], [0.0, -1.0]]))
+    statement = ConeStatement(np.array([-1.0, -(1 - d)]), A, np.full(2, 1 / d), Cones(nonneg=2), P)
+    for w in ((1 - d, 0.0), (1.0, 0.0), (0.5, 0.5), (1.0, -d), (-1 / d, 1 / d + 1)):
+        found = lower_bound(statement, DualWitness(np.array(w), np.zeros(2))).value
+        assert found <= -1.5
