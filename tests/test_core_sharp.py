@@ -1005,3 +1005,12 @@ def test_a_correction_of_one_gradient_moves_the_others() -> None:
     for w in ((1 - d, 0.0), (1.0, 0.0), (0.5, 0.5), (1.0, -d), (-1 / d, 1 / d + 1)):
         found = lower_bound(statement, DualWitness(np.array(w), np.zeros(2))).value
         assert found <= -1.5
+
+
+def test_points_at_all_their_lower_bounds_can_only_rise() -> None:
+    """x + y = 1 from (0, 0) in the unit square: one direction has no room at all, and needs none."""
+    near = feasible_near(BoxPlane(np.zeros(2), np.ones(2), np.ones(2), 1.0), np.array([0.0, 0.5]))
+    assert near is not None
+    assert np.isfinite(near.rad).all()
+    assert near.rad.sum() >= 0.5
+    assert near.rad[1] <= 0.5 * (1 + 1e-15)
