@@ -22,7 +22,7 @@ from klopt.model.functions import Bilinear, KernelQuadratic, Linear
 from klopt.model.sets import BoxPlane, OrderedSimplex, Simplex
 from klopt.proof.balls import enclosure_of_ball, working_bits
 from klopt.proof.cone_lower_bound import _Dual, lower_bound
-from klopt.proof.cone_membership import block_matrix
+from klopt.proof.cone_membership import block_matrix, in_dual_cone
 from klopt.proof.cone_slack import enclose_slack, enclose_value, slack_summed_exactly
 from klopt.proof.cone_upper_bound import doubtful_rows, upper_bound
 from klopt.proof.cone_witnesses import DualWitness, PrimalWitness
@@ -1014,3 +1014,36 @@ def test_points_at_all_their_lower_bounds_can_only_rise() -> None:
     assert np.isfinite(near.rad).all()
     assert near.rad.sum() >= 0.5
     assert near.rad[1] <= 0.5 * (1 + 1e-15)
+
+
+@pytest.mark.parametrize("y", [0.5, 1.0, 2.0])
+def test_every_multiplier_counts_in_the_right_hand_side(y: float) -> None:
+    """min -x over x <= 1 is -1: multipliers 1 / 2, 1 and 2 prove -1, -1 and -2."""
+    A = sparse.csc_array(np.array([[1.0], [1.0], [-1.0]]))
+    statement = ConeStatement(np.array([-1.0]), A, np.array([1.0, 4.0, 0.0]), Cones(nonneg=3))
+    found = lower_bound(statement, DualWitness(np.zeros(1), np.array([y, 0.0, max(y - 1, 0.0)])))
+    truth = -max(Q(1), Q(y))
+    assert truth - 100 * U <= Q(found.value) <= truth
+    worse = lower_bound(statement, DualWitness(np.zeros(1), np.array([0.0, y, max(y - 1, 0.0)])))
+    assert Q(worse.value) <= -1
+
+
+@pytest.mark.parametrize(
+    ("u", "v", "w", "inside"),
+    [
+        (0.5, 0.0, 0.0, False),
+        (0.5, -1.0, 1.0, False),
+        (0.0, 1.0, 1.0, True),
+        (0.0, -1.0, 1.0, False),
+        (0.0, 1.0, -1.0, False),
+        (-1.0, 1.0, 1.0, True),
+        (-1.0, -1.0, 0.99, False),
+        (-1.0, -1.0, 1.01, True),
+        (-1.0, 0.0, 0.36, False),
+        (-1.0, 0.0, 0.37, True),
+    ],
+)
+def test_the_dual_of_an_exponential_cone(u: float, v: float, w: float, inside: bool) -> None:
+    """-u exp(v / u - 1) <= w for u < 0; v, w >= 0 for u = 0; nothing for u > 0."""
+    statement = ConeStatement(np.zeros(1), sparse.csc_array((3, 1)), np.zeros(3), Cones(exp=1))
+    assert in_dual_cone(statement, "exp", np.array([u, v, w])) is inside
