@@ -107,7 +107,7 @@ def labels_2000(table: Table) -> float:
 
 
 def gammas(table: Table, single: float) -> None:
-    """One tridiagonal form for all gammas; `single` is what one gamma takes alone."""
+    """One band form for all gammas; `single` is what one gamma takes alone."""
     X, labels = blobs(2000)
     K0 = Gram.of(rbf(X))
     grid = np.geomspace(0.01, 100, 20)

@@ -61,11 +61,11 @@ from klopt.problems._scg.function import (
 )
 from klopt.problems._scg.gamma_path import GammaPath
 from klopt.problems._scg.proof import (
+    BandKernel,
     FeatureObjective,
     GroupObjective,
     LowRankLaplacian,
     ShiftedInverse,
-    TridiagonalKernel,
     factored_objective,
 )
 
@@ -207,14 +207,14 @@ class ScgLogDet(Problem):
         return self._inverse.objective(cast(LowRankLaplacian, self._laplacian))
 
     @cached_property
-    def _shared(self) -> TridiagonalKernel | None:
-        """The form of K0 that `path` puts in, for it serves other gammas too."""
+    def _shared(self) -> GroupObjective | None:
+        """The objective that `path` puts in, by a form of K0 that serves other gammas too."""
         return None
 
-    @cached_property
+    @property
     def _group(self) -> GroupObjective:
-        """The objective that is minimised by groups."""
-        return self._direct if self._shared is None else self._shared.objective(self.gamma)
+        """The objective by groups."""
+        return self._direct if self._shared is None else self._shared
 
     @cached_property
     def _features(self) -> FeatureObjective:
@@ -225,22 +225,23 @@ class ScgLogDet(Problem):
     def witness(self, point: Point) -> Point:
         """Return the small array of a kernel that is positive definite."""
         if "change" in point.primal:
-            return Point({"change": self._proving.witness(point.change)})
+            return Point({"change": self._group.witness(point.change)})
         return Point({"core": np.nan_to_num(point.core)})
 
     def proof(self, witness: Point) -> Bracket:
         """Return the bounds that log det(I + gamma S K0) and the objective of a kernel prove."""
         if "change" in witness.primal:
-            return self._proving.proof(witness.change)
+            return self._group.proof(witness.change)
         return self._features.proof(witness.core)
 
-    @cached_property
-    def _proving(self) -> GroupObjective:
-        """The objective that proves; the inverse is not needed for it, only for the kernel."""
-        if self._shared is None:
-            return self._direct
+    def sharper_bracket(self, bracket: Bracket) -> Bracket:
+        """Return the bracket by a Cholesky factor of this gamma alone, where a path made the first."""
+        if self._shared is None or "change" not in bracket.point.primal:
+            return bracket
         laplacian = cast(LowRankLaplacian, self._laplacian)
-        return factored_objective(cast(Gram, self.K0), self.gamma, laplacian)
+        alone = factored_objective(cast(Gram, self.K0), self.gamma, laplacian)
+        found = alone.bracket(bracket.point.change)
+        return found if found.gap < bracket.gap else bracket
 
     def bracket(self, point: Point) -> Bracket:
         """Return the dual value log det(I + gamma S K0) and the objective of the kernel."""
@@ -285,13 +286,14 @@ class ScgLogDet(Problem):
             for problem in problems:
                 vars(problem)["_features"] = replace(self._features, gamma=problem.gamma)
             objectives = tuple(problem._features for problem in problems)
-            return GammaPath(problems, objectives, None)
+            return GammaPath(problems, objectives, ())
         laplacian = cast(LowRankLaplacian, self._laplacian)
-        tridiagonal = TridiagonalKernel.of(cast(Gram, self.K0), laplacian)
-        for problem in problems:
-            vars(problem)["_shared"] = tridiagonal
-        objectives = tuple(problem._group for problem in problems)
-        return GammaPath(problems, objectives, tridiagonal)
+        kernel = BandKernel.of(cast(Gram, self.K0), laplacian)
+        bands = tuple(kernel.form.factor(problem.gamma) for problem in problems)
+        groups = kernel.objectives(bands)
+        for problem, objective in zip(problems, groups, strict=True):
+            vars(problem)["_shared"] = objective
+        return GammaPath(problems, groups, bands)
 
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:

@@ -110,6 +110,15 @@ class Sleeper(Bad):
         raise AssertionError("woke up")
 
 
+class LimitTeller(Bad):
+    """Says what time limit it was given."""
+
+    name = "limit teller"
+
+    def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
+        return Answer(Stop.TIME_LIMIT, native=repr(settings.time_limit))
+
+
 class Deaf(Bad):
     """Hangs in native code that never lets go of the interpreter."""
 

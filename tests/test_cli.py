@@ -23,6 +23,7 @@ from klopt.cli.main import main
 COMMANDS = [
     *(
         "solve",
+        "judge",
         "plan",
         "backends",
         "problems",

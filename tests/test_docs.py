@@ -36,7 +36,7 @@ def loaded(path: Path) -> ModuleType:
     return module
 
 
-def tests_of(path: Path) -> set[str]:
+def names_of_tests(path: Path) -> set[str]:
     """The names of the functions and classes of a file of tests."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     return {
@@ -52,7 +52,9 @@ TESTS_IN_PROSE = re.compile(
 
 @pytest.mark.parametrize("name", ["SECURITY.md", "docs/hardening.md"])
 def test_what_is_said_to_be_tested_is_tested_by_what_is_named(name: str) -> None:
-    known = {f"tests/{path.name}": tests_of(path) for path in (ROOT / "tests").glob("test_*.py")}
+    known = {
+        f"tests/{path.name}": names_of_tests(path) for path in (ROOT / "tests").glob("test_*.py")
+    }
     text = (ROOT / name).read_text(encoding="utf-8")
     files = set(re.findall(r"tests/test_\w+\.py", text))
     assert files <= known.keys()

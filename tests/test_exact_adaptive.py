@@ -331,11 +331,19 @@ def test_a_bracket_is_the_proof_of_its_witness_and_names_its_lemmas() -> None:
 # --- the products
 
 
-@given(seeds, st.sampled_from([1e-60, 1e-9, 1.0, 1e30]), st.sampled_from([1e-20, 1.0, 1e20]))
-def test_products_enclose_those_of_rationals(seed: int, scale: float, size: float) -> None:
+@given(
+    seeds,
+    st.sampled_from([1e-60, 1e-9, 1.0, 1e30]),
+    st.sampled_from([1e-20, 1.0, 1e20]),
+    st.integers(0, 5),
+)
+def test_products_enclose_those_of_rationals(
+    seed: int, scale: float, size: float, zeros: int
+) -> None:
     rng = np.random.default_rng(seed)
     Phi = scale * rng.normal(size=(6, 2))
     a, b = size * rng.normal(size=(2, 6))
+    a[rng.permutation(6)[:zeros]] = 0.0
     K = scale * radial_gram(rng, 6)
     rows = [[Q(x) for x in row] for row in Phi.tolist()]
     by_features = [[sum(x * z for x, z in zip(p, q, strict=True)) for q in rows] for p in rows]
@@ -345,6 +353,8 @@ def test_products_enclose_those_of_rationals(seed: int, scale: float, size: floa
         (MatrixProducts(klopt.Gram.of(K)), by_matrix),
     ):
         linear, squares = products.times(b), products.times_squares(a, b)
+        support = np.flatnonzero(a)
+        on_support = products.times_squares(a, b, support)
         sharp = products.sharp_times(b)
         assert sharp is not None
         for i, row in enumerate(exact):
@@ -355,9 +365,28 @@ def test_products_enclose_those_of_rationals(seed: int, scale: float, size: floa
             )
             for found, truth in ((linear, true), (sharp, true), (squares, square)):
                 assert Q(float(found.lower[i])) <= truth <= Q(float(found.upper[i]))
+            if a[i]:
+                at = int(np.searchsorted(support, i))
+                assert Q(float(on_support.lower[at])) <= square <= Q(float(on_support.upper[at]))
         assert (
             squares.rad <= 1e-13 * products.diagonal * float(products.diagonal @ np.abs(a * b))
         ).all()
+
+
+def test_coefficients_too_small_to_count_leave_both_ends_where_they_are() -> None:
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(40) % 2 == 0, 1.0, -1.0)
+    X = rng.normal(size=(40, 3)) + y[:, None]
+    problem = AdaptiveKernel(LowRank(X), y, 1.0, 0.5)
+    result = klopt.solve(problem, tol=1e-9).require()
+    alpha = result.point.alpha
+    unused = alpha < 1e-7
+    assert 10 < np.count_nonzero(unused) < 40
+    # As an interior-point method leaves them.
+    dust = np.where(unused, 1e-10 * rng.random(40), alpha)
+    bracket = problem.bracket(Point({"alpha": dust}))
+    assert not bracket.point.alpha[unused].any()
+    assert bracket.upper - bracket.lower <= 1e-9 * (1 + abs(bracket.upper))
 
 
 @given(seeds, st.integers(1, 40))

@@ -336,15 +336,6 @@ def test_many_points_on_a_path_hold_against_rationals() -> None:
         assert holds(result.lower, optimum, result.upper)
 
 
-def test_what_is_shared_by_gammas_proves_nothing() -> None:
-    rng = np.random.default_rng(1)
-    F = rng.normal(size=(12, 12))
-    path = ScgLogDet(F @ F.T, [0, 1] * 6, 1.0).path([0.5, 2.0])
-    for objective in path.objectives:
-        found = objective.proof(objective.minimiser())
-        assert (found.lower, found.upper) == (-np.inf, np.inf)
-
-
 @settings(max_examples=60, deadline=None)
 @given(generators, st.sampled_from(["labels", "pairs", "T"]), st.sampled_from(["any", "one sign"]))
 def test_energies_of_features_are_within_their_errors(

@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from sklearn.datasets import load_breast_cancer
 from strategies import at_most, generators, radial_gram, signs
 
 import klopt
@@ -423,6 +424,28 @@ def test_floors_are_below_the_eigenvalues_of_the_stored_matrix(rng: Generator, n
     assert floor is None or is_semidefinite(minus_identity(S, floor))
     ((wide, wide_floor),) = gaussians(rng.normal(size=(n, 3)) * 1e3, [10.0 ** rng.uniform(-9, 0)])
     assert wide_floor == -np.inf or is_semidefinite(minus_identity(wide, wide_floor))
+
+
+@given(rng=generators, n=st.integers(2, 7))
+@at_most(30)
+def test_floors_of_singular_matrices_in_balls(rng: Generator, n: int) -> None:
+    """Products of large numbers are singular by rounding: the floor is that of the stored matrix."""
+    X = np.exp(rng.normal(size=(n, 1)) * 4)
+    K = Gram.of(X @ X.T)
+    assert is_semidefinite(minus_identity(K.matrix, K.sharpened.floor))
+    assert K.floor <= K.sharpened.floor <= 0
+
+
+@pytest.mark.parametrize("C", [1.0, 1e4])
+def test_a_linear_kernel_of_raw_features_is_certified(C: float) -> None:
+    """Columns of very different sizes: the rounding of Cholesky is a hundred times the true floor."""
+    X, y = load_breast_cancer(return_X_y=True)
+    chosen = np.random.default_rng(0).permutation(len(X))[:80]
+    K = X[chosen] @ X[chosen].T
+    problem = SoftMargin((K + K.T) / 2, np.where(y[chosen] == 1, 1.0, -1.0), C)
+    assert problem.K.sharpened.floor > problem.K.floor / 100
+    result = klopt.solve(problem, "active_set")
+    assert result.verdict is klopt.Verdict.OPTIMAL, result.explain()
 
 
 @given(rng=generators, n=st.integers(1, 7))

@@ -433,6 +433,8 @@ def least_squares_ends(root: float, B: float, C: float, mu: float) -> tuple[Q, Q
 
 
 @given(root=numbers, B=numbers, C=numbers, mu=numbers, lam=weights)
+@example(root=1e39, B=1.0, C=1e-309, mu=1.0, lam=0.0)
+@example(root=1.0, B=1e7, C=1e155, mu=9e300, lam=0.0)
 @many
 def test_spectral_least_squares(root: float, B: float, C: float, mu: float, lam: float) -> None:
     # A power of two has an exact square.
@@ -484,6 +486,7 @@ def test_the_square_of_a_small_length_is_charged() -> None:
     r=st.tuples(numbers, weights, weights), A=st.tuples(weights, weights, weights),
     share=st.floats(0.0, 1.0),
 )  # fmt: skip
+@example(r=(1.5e-57, 0.0, 1e253), A=(1e53, 0.0, 0.0), share=0.0)
 @many
 def test_alignment_of_levels(r: tuple[float, ...], A: tuple[float, ...], share: float) -> None:
     if not any(A):

@@ -16,13 +16,14 @@ from functools import partial
 
 import numpy as np
 import pytest
-from bad_backends import Aborter, Liar, Panic, Printer, Raiser, Segfaulter, Sleeper
+from bad_backends import Aborter, Liar, LimitTeller, Panic, Printer, Raiser, Segfaulter, Sleeper
 from processes import PATIENCE_S, alive, soon
 
 from klopt.conformance.instances import FormProblem
+from klopt.engine import run_in_child
 from klopt.engine.pipeline import solve
 from klopt.engine.run_here import run_here
-from klopt.engine.run_in_child import GRACE_S, ChildProcess, run_isolated
+from klopt.engine.run_in_child import GRACE_S, MIN_RUN_S, ChildProcess, run_isolated
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Settings, Stop
 from klopt.model.cones import Cones
@@ -55,6 +56,18 @@ def test_a_backend_without_a_time_limit_is_ended_at_the_deadline() -> None:
     assert "ended by klopt" in result.chosen.answer.native
     # It would have slept for a minute.
     assert GRACE_S <= result.timings.overrun < PATIENCE_S
+
+
+@pytest.mark.parametrize("limit", [1e-3, 30.0])
+def test_the_start_of_a_child_counts(limit: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_in_child, "_idle", [])
+    began = time.perf_counter()
+    answer = run_isolated(LimitTeller(), FORM, Settings(time_limit=limit))
+    seconds = time.perf_counter() - began
+    told = float(answer.native)
+    # A child takes longer to start than this; one that took all of the limit gets it once more.
+    assert told == limit if limit < MIN_RUN_S else limit - seconds <= told <= limit - 0.02
+    run_in_child._idle.pop().close()
 
 
 def test_a_child_that_is_ended_leaves_no_file_open_but_its_last_words() -> None:

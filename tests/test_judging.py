@@ -104,6 +104,12 @@ def test_a_judged_result_can_be_pickled_explained_and_required() -> None:
         klopt.judge(TWO_VARIABLES, [0, 0], [1]).require()
 
 
+def test_the_certificate_of_a_judged_answer_travels(tmp_path) -> None:
+    file = tmp_path / "proof.json"
+    klopt.judge(TWO_VARIABLES, [1, 0], [1]).certificate.save(file)
+    assert klopt.check(file)
+
+
 # Altered answers
 
 

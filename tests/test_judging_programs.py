@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from fractions import Fraction as Q
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import qpsolvers
 from hypothesis import given, strategies as st
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, linprog, milp, minimize
-from strategies import generators
+from strategies import TINY_LP, generators
 from tempting import dot, rational
 from test_judging import exact_value, planted_lp
 
@@ -127,6 +128,7 @@ def test_other_results_of_scipy_and_other_arguments_are_refused() -> None:
         LinearConstraint([[1, 1], [1, -1]], [2.5, 0], [np.inf, 0]),
         ([[1, 1], [1, -1]], [2.5, 0], [np.inf, 0]),
         [LinearConstraint([[1, 1]], 2.5), ([[1, -1]], 0, 0)],
+        [([[1, 1]], 2.5), (sparse.csr_array([[1.0, -1.0]]), 0, 0), ([1, 1], -np.inf, 9)],
     ],
 )
 def test_a_linear_program_by_milp_is_judged_in_every_way_to_say_it(constraints) -> None:
@@ -206,3 +208,166 @@ def test_a_solution_with_swapped_or_missing_multipliers_is_judged_by_what_is_lef
     solution.x, solution.z = None, None
     solution.found = False
     assert klopt.judge(solution).verdict is not Verdict.OPTIMAL
+
+
+# Files
+
+
+RANGED = """NAME ranged
+ROWS
+ N cost
+ G enough
+ L cap
+ E balance
+ G range
+COLUMNS
+ x cost 1 enough 1
+ x cap 1 balance 1
+ y cost 2 enough 1
+ y range 1
+ z cost -1 balance -1
+ z cap 1
+RHS
+ RHS enough 2 cap 6
+ RHS balance 1 range 1
+RANGES
+ RNG range 3
+BOUNDS
+ UP BND x 4
+ MI BND z
+ENDATA
+"""
+"""Rows of every kind, a range, and bounds of every kind."""
+
+
+def highs_solution(folder: Path, text: str) -> tuple[Path, Path]:
+    """A program and its solution as HiGHS writes it."""
+    import highspy
+
+    model = folder / "model.mps"
+    model.write_text(text)
+    solution = folder / "model.sol"
+    solver = highspy.Highs()
+    solver.silent()
+    solver.readModel(str(model))
+    solver.run()
+    solver.writeSolution(str(solution), 0)
+    return model, solution
+
+
+@pytest.mark.parametrize("sense", ["min", "max"])
+@pytest.mark.parametrize("flip", [False, True])
+def test_a_solution_of_highs_is_proven_whatever_the_sense(tmp_path, sense: str, flip) -> None:
+    text = RANGED
+    if sense == "max":
+        text = text.replace("ROWS", "OBJSENSE\n MAX\nROWS", 1)
+    if (sense == "max") != flip:
+        # The other way round, so that other rows and bounds are active.
+        for name, cost in (("x", "1"), ("y", "2"), ("z", "-1")):
+            negative = cost[1:] if cost.startswith("-") else f"-{cost}"
+            text = text.replace(f" {name} cost {cost} ", f" {name} cost {negative} ")
+    model, solution = highs_solution(tmp_path, text)
+    result = klopt.judge(model, solution)
+    exact = klopt.solve(klopt.problems.LP.from_file(model), exact=True)
+    if exact.verdict is not Verdict.OPTIMAL:
+        assert result.verdict in (exact.verdict, Verdict.UNPROVEN)
+        return
+    assert result.verdict is Verdict.OPTIMAL, result.explain()
+    assert result.problem.sense == sense
+    assert "fitted" not in result.explain()
+    assert exact.exact is not None
+    assert result.lower <= exact.exact.value <= result.upper
+
+
+def test_a_file_of_duals_with_the_wrong_sign_proves_less(tmp_path) -> None:
+    model, solution = highs_solution(tmp_path, RANGED)
+    good = klopt.judge(str(model), str(solution)).require()
+    head, _, tail = solution.read_text().partition("# Dual solution values")
+    solution.write_text(head + "# Dual solution values" + tail.replace("0.5", "-0.5"))
+    altered = klopt.judge(model, solution)
+    assert altered.lower <= good.upper
+    assert good.lower <= altered.upper
+
+
+SOLUTIONS = {
+    "gurobi": "# Solution for model tiny\n# Objective value = 1\nx 0\ny 1\n",
+    "scip": "solution status: optimal solution found\nobjective value:    1\ny    1 \t(obj:1)\n",
+    "cbc": "Optimal - objective value 1.00000000\n      0 x      0      0.5\n      1 y      1      0\n",
+    "cplex": (
+        '<?xml version = "1.0" encoding="UTF-8" standalone="yes"?>\n<CPLEXSolution version="1.2">'
+        ' <header problemName="tiny" objectiveValue="1" solutionStatusString="optimal"/>'
+        ' <linearConstraints><constraint name="enough" index="0" slack="0" dual="0.5"/>'
+        "</linearConstraints><variables>"
+        '<variable name="x" index="0" value="0" reducedCost="0.5"/>'
+        '<variable name="y" index="1" value="1" reducedCost="0"/></variables></CPLEXSolution>'
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SOLUTIONS)
+def test_files_of_other_solvers_are_read(tmp_path, kind: str) -> None:
+    model = tmp_path / "tiny.mps"
+    model.write_text(TINY_LP)
+    solution = tmp_path / "tiny.sol"
+    solution.write_text(SOLUTIONS[kind])
+    result = klopt.judge(model, solution)
+    assert result.verdict is Verdict.OPTIMAL, result.explain()
+    assert result.lower <= 1 <= result.upper
+    assert ("fitted" in result.explain()) == (kind != "cplex")
+    solution.write_text(SOLUTIONS[kind].replace('value="1"', 'value="2"').replace("y 1", "y 2"))
+    if kind in ("gurobi", "cplex"):
+        assert klopt.judge(model, solution).verdict is not Verdict.OPTIMAL
+
+
+def test_files_of_arrays_are_read(tmp_path) -> None:
+    model = tmp_path / "tiny.mps"
+    model.write_text(TINY_LP)
+    npz = tmp_path / "a.npz"
+    np.savez(npz, x=[0, 1], ub=[0.5])
+    written = {
+        "x.json": '{"x": [0, 1], "y": [0.5]}',
+        "named.json": '{"x": [0, 1], "y": {"ub": [0.5]}}',
+        "klopt.json": '{"klopt": "0", "point": {"primal": {"x": [0, 1]}, "dual": {"ub": [0.5]}}}',
+    }
+    for name, text in written.items():
+        (tmp_path / name).write_text(text)
+    for file in (npz, *(tmp_path / name for name in written)):
+        assert klopt.judge(model, file).verdict is Verdict.OPTIMAL
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x 0\nyy 1\n", r"tiny.sol, line 2: the program has no column 'yy'; did you mean 'y'"),
+        ("x zero\n", r"tiny.sol, line 1: 'zero' is not a number"),
+        ("x\n", r"tiny.sol, line 1: expected a name and a value"),
+        ("", "no values are in it"),
+        ("<a></a>", "its XML holds <a>; expected <CPLEXSolution>"),
+        ("<a>", "its XML is broken"),
+        ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', "its XML defines a document type"),
+        ("x nan\n", "'nan' is not a number"),
+        ("x inf\n", r"x\[0\] of the answer is inf"),
+    ],
+)
+def test_a_file_that_is_no_solution_is_refused_with_its_line(tmp_path, text, message) -> None:
+    model = tmp_path / "tiny.mps"
+    model.write_text(TINY_LP)
+    solution = tmp_path / "tiny.sol"
+    solution.write_text(text)
+    with pytest.raises(InvalidProblem, match=message):
+        klopt.judge(model, solution)
+
+
+def test_a_missing_file_and_a_file_of_other_arrays_are_refused(tmp_path) -> None:
+    model = tmp_path / "tiny.mps"
+    model.write_text(TINY_LP)
+    with pytest.raises(InvalidProblem, match="no file"):
+        klopt.judge(model, tmp_path / "absent.sol")
+    other = tmp_path / "other.npz"
+    np.savez(other, alpha=[1.0])
+    with pytest.raises(InvalidProblem, match="has 'alpha'; expected x and y, or x, ub, eq"):
+        klopt.judge(model, other)
+    listed = tmp_path / "list.json"
+    listed.write_text("[1, 2]")
+    with pytest.raises(InvalidProblem, match="holds no arrays by name"):
+        klopt.judge(model, listed)

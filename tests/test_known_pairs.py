@@ -27,11 +27,6 @@ def test_known_pairs_are_certified(backend, kind, data) -> None:
     certified(backend, data.draw(known_pairs(kind)), tol)
 
 
-@pytest.mark.xfail(
-    reason="multipliers with little room: the interval is proven to 7e-8",
-    raises=AssertionError,
-    strict=True,
-)
 def test_a_known_pair_whose_multipliers_have_little_room() -> None:
     instance = planted_cone_program(np.random.default_rng(7), "sdp", 7, 13)
     certified(clarabel.BACKEND, instance, 1e-8)

@@ -15,8 +15,9 @@ from scipy import sparse
 
 import klopt
 from klopt.problems import LP, QCQP
+from klopt.proof import fill
 from klopt.proof.enclosure import Enclosure
-from klopt.proof.fill import can_be_factored, elimination_cost, fits
+from klopt.proof.fill import bandwidth, can_be_factored, elimination_cost, fits
 from klopt.proof.linear_systems import shortest_correction
 from klopt.proof.time_budget import budget
 from klopt.witness.cone_repair import farkas_multipliers
@@ -107,6 +108,32 @@ def test_no_time_no_factor() -> None:
         assert not can_be_factored(K, passes=1e12)
     # Beyond any time limit.
     assert not fits(1e12)
+
+
+@pytest.mark.parametrize("beside", [0, 1, 3])
+def test_a_band_is_found_in_any_order(beside: int) -> None:
+    n = 400
+    offsets = list(range(-beside, beside + 1))
+    band = sparse.diags_array([np.ones(n - abs(k)) for k in offsets], offsets=offsets).tocsr()
+    order = np.random.default_rng(0).permutation(n)
+    found = bandwidth(band[order][:, order])
+    assert beside <= found <= 2 * beside
+    assert bandwidth(sparse.csr_array((3, 3))) == 0
+
+
+def test_a_long_chain_is_factored_without_counting(monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 200_000
+    chain = sparse.diags_array([np.ones(n - 1), np.ones(n), np.ones(n - 1)], offsets=[-1, 0, 1])
+    monkeypatch.setattr(fill, "elimination_cost", lambda *_: pytest.fail("entries are counted"))
+    assert can_be_factored(chain.tocsr())
+
+
+def test_a_count_ends_with_the_time() -> None:
+    rng = np.random.default_rng(0)
+    K = sparse.random_array((2000, 2000), density=0.003, rng=rng)
+    with budget(time.perf_counter() - 1):
+        # Nothing was counted: no more is said than of a dense matrix.
+        assert elimination_cost(K, 1.0) == 2000**3 / 3
 
 
 def test_a_factor_that_fills_is_not_begun() -> None:

@@ -93,6 +93,18 @@ def test_a_matrix_is_judged_by_all_of_its_digits() -> None:
         assert precise_upper_bound(UNIT, PreciseWitness(parts(x))).value == np.inf
 
 
+@pytest.mark.parametrize("across", [1.0, 3e-9, 1e7])
+def test_rows_of_a_scaled_triangle(across: float) -> None:
+    """Minimise x + z subject to [[x, t], [t, z]] psd, with the row t sqrt(2): 2 t, its square 2 row^2."""
+    A = sparse.csc_array(np.array([[-1.0, 0.0], [0.0, 0.0], [0.0, -1.0]]))
+    b = np.array([0.0, across, 0.0])
+    proof = precise_proof(ConeStatement(np.ones(2), A, b, Cones(psd=(2,))))
+    assert proof is not None
+    square = 2 * Q(across) ** 2
+    assert 0 < Q(proof.lower.value) ** 2 <= square <= Q(proof.upper.value) ** 2
+    assert proof.upper.value - proof.lower.value <= 1e-8 * (1 + proof.upper.value)
+
+
 @pytest.mark.parametrize(
     ("head", "proven"), [((5.0, TINY), True), ((5.0,), True), ((5.0, -TINY), False)]
 )

@@ -119,6 +119,16 @@ WRITTEN_OUT = {
 }
 
 
+def test_what_is_true_of_the_stored_numbers_contradicts_no_reference() -> None:
+    """As float64 the equations of sierra contradict each other; any other outcome stays wrong."""
+    sierra = BENCHMARK.Reference(Verdict.OPTIMAL, 1.5e7, as_stored=Verdict.INFEASIBLE)
+    assert not sierra.contradicts(Verdict.INFEASIBLE, np.nan)
+    assert not sierra.contradicts(Verdict.OPTIMAL, 1.5e7)
+    assert sierra.contradicts(Verdict.OPTIMAL, 1.6e7)
+    assert sierra.contradicts(Verdict.UNBOUNDED, np.nan)
+    assert BENCHMARK.Reference(Verdict.OPTIMAL, 1.5e7).contradicts(Verdict.INFEASIBLE, np.nan)
+
+
 @pytest.fixture(params=WRITTEN_OUT)
 def written_out(request: pytest.FixtureRequest) -> tuple[str, Problem, float]:
     make, optimum = WRITTEN_OUT[request.param]

@@ -12,7 +12,16 @@ import click
 
 from klopt.errors import KloptError
 
-__all__ = ["BadCall", "Commands", "as_json", "instance", "stop_with_advice"]
+__all__ = [
+    "BadCall",
+    "Commands",
+    "accepted",
+    "as_json",
+    "explained",
+    "instance",
+    "stop_with_advice",
+    "tolerance",
+]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -73,6 +82,24 @@ def instance(command: Function) -> Function:
 
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document instead of text."
+)
+
+
+tolerance = click.option(
+    "--tol",
+    default=1e-6,
+    show_default=True,
+    help="Relative gap at which an answer counts as optimal.",
+)
+accepted = click.option(
+    "--accept",
+    type=click.Choice(["proven", "estimated"]),
+    default="proven",
+    show_default=True,
+    help="Exit with 0 for a proof only, or for an estimate as well.",
+)
+explained = click.option(
+    "-v", "--verbose", is_flag=True, help="Explain in full what is proven and what was tried."
 )
 
 

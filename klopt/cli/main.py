@@ -15,6 +15,7 @@ and nothing else.
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
 import time
@@ -25,9 +26,19 @@ from typing import TYPE_CHECKING
 import click
 
 from klopt.cli.authoring import check_backend, check_problem, new
-from klopt.cli.common import BadCall, Commands, as_json as _json, instance as _instance
+from klopt.cli.common import (
+    BadCall,
+    Commands,
+    accepted as _accept,
+    as_json as _json,
+    explained as _verbose,
+    instance as _instance,
+    tolerance as _tol,
+)
 from klopt.cli.comparisons import cite, compare, doctor, export, report
 from klopt.cli.experiments import experiments
+from klopt.cli.judgements import judge
+from klopt.cli.results import print_result
 from klopt.cli.theorems import verify
 
 if TYPE_CHECKING:
@@ -49,6 +60,7 @@ def main() -> None:
     klopt demo                    compare all backends on the bundled suite
     klopt compare SoftMargin      compare all backends on a problem
     klopt solve model.mps         solve a file and prove the answer
+    klopt judge model.mps a.sol   prove an answer that was made elsewhere
     klopt check proof.json        check a certificate in exact arithmetic
     klopt plan SoftMargin         list what can solve it, best first, and why
     klopt backends                list what is installed and what it takes
@@ -60,16 +72,30 @@ def main() -> None:
             stream.reconfigure(errors="replace")
 
 
-@main.command(short_help="Solve a file or a random instance, with proof.")
+@main.command(
+    short_help="Solve a file, own data or a random instance, with proof.",
+    # Arguments of a problem on own data are options whose names the problem knows.
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+)
 @_instance
+@click.option(
+    "--data",
+    metavar="FILE",
+    help="Points and labels, .csv or .npz: the PROBLEM is made of them.",
+)
+@click.option(
+    "--kernel",
+    "kernels",
+    multiple=True,
+    metavar="NAME[:NUMBER]",
+    help="With --data: rbf, rbf:GAMMA, linear, poly:DEGREE, precomputed, ..; may be repeated.  [default: rbf]",
+)
+@click.option(
+    "--positive", default="", metavar="LABEL", help="With --data: the class that is +1, of many."
+)
 @click.option("--backend", metavar="NAME|FILE.py", help="Use this backend and no other.")
 @click.option("--formulation", metavar="NAME", help="Use this formulation (see klopt plan).")
-@click.option(
-    "--tol",
-    default=1e-6,
-    show_default=True,
-    help="Relative gap at which an answer counts as optimal.",
-)
+@_tol
 @click.option(
     "--time",
     "time_limit",
@@ -106,21 +132,18 @@ def main() -> None:
     metavar="KEY=VALUE",
     help="A native option of the backend; may be repeated.",
 )
-@click.option(
-    "--accept",
-    type=click.Choice(["proven", "estimated"]),
-    default="proven",
-    show_default=True,
-    help="Exit with 0 for a proof only, or for an estimate as well.",
-)
-@click.option(
-    "-v", "--verbose", is_flag=True, help="Explain in full what is proven and what was tried."
-)
+@_accept
+@_verbose
 @_json
+@click.pass_context
 def solve(
+    context: click.Context,
     target: str,
     size: int | None,
     seed: int,
+    data: str | None,
+    kernels: tuple[str, ...],
+    positive: str,
     backend: str | None,
     formulation: str | None,
     tol: float,
@@ -137,7 +160,15 @@ def solve(
     verbose: bool,
     as_json: bool,
 ) -> None:
-    """Solve a FILE (.mps .lp .dat-s .cbf .npz) or a random instance of a PROBLEM.
+    """Solve a FILE (.mps .lp .dat-s .cbf .npz), a PROBLEM on own data, or a random instance of it.
+
+    \b
+    klopt solve model.mps
+    klopt solve SoftMargin --data train.csv --C 1 --kernel rbf
+    klopt solve SoftMargin --size 200
+
+    With --data the arguments of the problem are options: --C 1, --epsilon 0.1, --nu 0.2; klopt
+    problems NAME lists them.
 
     Exit code 0 if the answer is proven (optimal, infeasible or unbounded), 1 if not, 2 for a bad
     call. An answer that is ESTIMATED is not proven; --accept estimated lets it pass.
@@ -154,7 +185,11 @@ def solve(
     Settings(tol, seconds, max_iter, threads, seed, log, options, memory)
     chosen = read_backend(backend)
     began = time.perf_counter()
-    problem = read_problem(target, size, seed, exact, time_limit=seconds)
+    if data is None:
+        _refuse_unknown_options(context, kernels, positive)
+        problem = read_problem(target, size, seed, exact, time_limit=seconds)
+    else:
+        problem = _on_own_data(target, size, data, kernels, positive, context.args)
     # Reading counts; what is left goes to solving.
     if seconds is not None:
         seconds = max(seconds - (time.perf_counter() - began), MIN_TIME_LEFT_S)
@@ -176,7 +211,7 @@ def solve(
         )
     if log:
         click.echo("".join(attempt.answer.log for attempt in result.attempts), err=True, nl=False)
-    _print_result(result, chosen is not None, verbose, as_json)
+    print_result(result, chosen is not None, verbose, as_json)
     if certificate_file is not None and not _saved(result, certificate_file):
         sys.exit(1)
     sys.exit(0 if result.accepted(accept) else 1)
@@ -193,6 +228,39 @@ def _saved(result: Result, file: str) -> bool:
         click.echo(wrapped(f"klopt: no certificate was written: {error}"), err=True)
         return False
     return True
+
+
+def _refuse_unknown_options(
+    context: click.Context, kernels: tuple[str, ...], positive: str
+) -> None:
+    """Refuse what only makes sense with data, and options that nobody knows."""
+    if kernels or positive:
+        raise BadCall("--kernel and --positive go with --data FILE")
+    for word in context.args:
+        if word.startswith("-"):
+            known = [name for each in context.command.params for name in each.opts]
+            name = word.partition("=")[0]
+            near = difflib.get_close_matches(name, known, n=3)
+            raise click.NoSuchOption(name, possibilities=near or None, ctx=context)
+        raise click.UsageError(f"Got unexpected extra argument ({word})", ctx=context)
+
+
+def _on_own_data(
+    target: str,
+    size: int | None,
+    data: str,
+    kernels: tuple[str, ...],
+    positive: str,
+    words: list[str],
+) -> Problem:
+    """The problem of the class `target` on the data of a file."""
+    from klopt.cli.training_data import problem_of, read_options, read_training_data
+    from klopt.engine.registry import problem_named
+
+    if size is not None:
+        raise BadCall(f"--size is for random instances; {data} has the points")
+    cls = problem_named(target)
+    return problem_of(cls, read_training_data(data, kernels, positive), read_options(words))
 
 
 @main.command(short_help="Check certificates in exact arithmetic.")
@@ -239,71 +307,6 @@ def _native_output_on_stderr(wanted: bool) -> Iterator[None]:
     finally:
         os.dup2(saved, 1)
         os.close(saved)
-
-
-def _print_result(result: Result, pinned: bool, verbose: bool, as_json: bool) -> None:
-    from klopt.engine.format import VERDICT_STYLES, console, document, lines, result_data, wrapped
-
-    if as_json:
-        click.echo(document("solve", result_data(result)))
-        return
-    out = console()
-    out.print(f"{result.verdict.name:12}", style=VERDICT_STYLES[result.verdict], end="")
-    out.print(lines([("", result.problem.describe())]).lstrip())
-    out.print(lines(_summary(result, pinned)))
-    if verbose:
-        out.print("\n" + wrapped(result.explain()))
-
-
-def _summary(result: Result, pinned: bool) -> Iterator[tuple[str, str]]:
-    """What is proven, by which route and why that one, and where the time went."""
-    from math import isfinite
-
-    from klopt.engine.format import largest
-    from klopt.proof.certificate import Verdict
-
-    certificate = result.certificate
-    answer = result.chosen.answer
-    if isfinite(result.lower) or isfinite(result.upper):
-        yield "interval", f"{result.lower:.10g} <= optimum <= {result.upper:.10g}"
-        yield "gap", f"{certificate.relative_gap:.1e} relative, asked for {certificate.tol:.0e}"
-    else:
-        yield "meaning", result.verdict.meaning
-    if certificate.estimate is not None:
-        below, above = certificate.estimate
-        yield "estimate", f"{below:.10g} to {above:.10g}, not proven"
-        if certificate.data_change:
-            yield "changed", f"the estimate is proven for other data: {certificate.data_change}"
-    yield "proof", certificate.proof
-    # What proves it: the multipliers of the contradiction, the direction without end.
-    if result.verdict is Verdict.INFEASIBLE:
-        yield "multipliers", largest(result.duals)
-    if result.verdict is Verdict.UNBOUNDED and answer.ray is not None:
-        yield "ray", largest(result.route.formulation.recover(answer.ray, None).primal)
-    yield "route", f"{result.route}: {_reason(result, pinned)}"
-    native = f" ({answer.native})" if answer.native else ""
-    count = "" if answer.iterations is None else f", {answer.iterations} iterations"
-    yield "it says", f"{answer.stop.words}{native}{count}"
-    t = result.timings
-    parts = f"build {t.build:.2g}, solve {t.solve:.2g}, certify {t.certify:.2g}"
-    yield "time", f"{t.total:.3g} s: {parts}"
-    for note in certificate.notes:
-        yield "note", note
-    if not result.verdict.conclusive:
-        yield "advice", answer.stop.advice
-
-
-def _reason(result: Result, pinned: bool) -> str:
-    from klopt.engine.planner import plan
-
-    place = len(result.attempts)
-    if pinned:
-        return "asked for" if place == 1 else f"asked for; {place} formulations tried"
-    if place == 1:
-        return f"{result.route.why}, the first of {len(plan(result.problem).routes)} routes"
-    others = [attempt for attempt in result.attempts if attempt is not result.chosen]
-    tried = ", ".join(f"{each.route} {each.certificate.verdict.name}" for each in others)
-    return f"{result.route.why}; also tried: {tried}"
 
 
 @main.command(short_help="List what could solve it, best first, and why.")
@@ -415,6 +418,7 @@ def demo(size: str, output: str, quiet: bool, as_json: bool) -> None:
 
 
 for command in (
+    judge,
     new,
     check_backend,
     check_problem,

@@ -31,12 +31,14 @@ from klopt.model.functions import (
 )
 from klopt.model.problem import Bracket, Formulation, Point, Problem
 from klopt.model.sets import BoxPlane, OrderedSimplex, Product, Simplex, Spectrahedron
+from klopt.programs.program import with_better_ends
 from klopt.programs.psd_factor import refuse_indefinite
 from klopt.proof.certificate import Verdict
 from klopt.proof.function_bounds import nonconvexity
 from klopt.proof.statement import ConeStatement
 from klopt.witness.cone_witness import prove
 from klopt.witness.over_sets import bracket_of_game, bracket_over_set, point_next_to
+from klopt.witness.precise_witness import precise_proof
 
 __all__ = ["FormProblem", "Instance", "reference_instances"]
 
@@ -88,6 +90,22 @@ class FormProblem(Problem):
             estimate=proof.estimate,
             no_optimum=proof.no_optimum,
         )
+
+    def sharper_bracket(self, bracket: Bracket) -> Bracket:
+        """Return the better ones of these ends and those that many digits prove."""
+        if bracket.data_change or not isinstance(self.form, ConeForm):
+            return bracket
+        found = precise_proof(ConeStatement.of_form(self.form))
+        if found is None:
+            return bracket
+        other = Bracket(
+            found.lower.value,
+            found.upper.value,
+            _as_point(found.x, found.y),
+            lower_by=found.lower.by,
+            upper_by=found.upper.by,
+        )
+        return with_better_ends(bracket, other)
 
     @cached_property
     def _phi(self) -> float:

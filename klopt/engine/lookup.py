@@ -31,7 +31,13 @@ from klopt.errors import InvalidProblem, InvalidSettings, NoRoute
 from klopt.model.backend import Backend, contract_flaw
 from klopt.model.problem import Problem
 
-__all__ = ["read_backend", "read_problem", "read_problem_class", "read_problems"]
+__all__ = [
+    "read_backend",
+    "read_object",
+    "read_problem",
+    "read_problem_class",
+    "read_problems",
+]
 
 DEFAULT_SIZE = 20
 """The size of a random instance where none is asked for."""
@@ -172,6 +178,22 @@ def _module(name: str) -> ModuleType:
         return importlib.import_module(name)
     except ImportError as error:
         raise InvalidProblem(f"no module {name!r}: {error}") from error
+
+
+def read_object(text: str) -> Any:
+    """Return what MODULE:NAME or FILE.py:NAME names; a function is called and returns it.
+
+    >>> read_object("math:pi")
+    3.141592653589793
+    """
+    module, colon, name = text.rpartition(":")
+    if not (colon and module and name.isidentifier()):
+        raise InvalidProblem(f"{text!r} names nothing; write MODULE:NAME or FILE.py:NAME")
+    home = _module(module)
+    if not hasattr(home, name):
+        raise InvalidProblem(f"{module} has no {name!r}{_did_you_mean(name, list(vars(home)))}")
+    found = getattr(home, name)
+    return found() if inspect.isfunction(found) else found
 
 
 def read_backend(text: str | None) -> Backend | None:

@@ -56,10 +56,10 @@ MIN_RETRY_TOL = 1e-12
 MAX_RETRY_FACTOR = 0.1
 """A second run at a larger multiple of `tol` would return much the same answer."""
 
-CERTIFY_SHARE = 0.1
+CERTIFY_SHARE = 0.05
 """Certifying may exceed the deadline by this share of the time limit ..."""
-MIN_CERTIFY_S = 2.0
-"""... or by this many seconds, whichever is longer."""
+MIN_CERTIFY_S = 0.5
+"""... or by this many seconds, whichever is longer: its last step may take as long again."""
 
 Run = Callable[[Backend, Form, Settings, Start | None], Answer]
 
@@ -99,7 +99,7 @@ def solve(
         The relative gap between the proven bounds that counts as optimal, from 1e-13 to 0.1; it is
         not a native tolerance.
     time_limit
-        Seconds for all routes together; certifying the last answer may take a tenth, or 2 s, more.
+        Seconds for all routes together; certifying the last answer may take a tenth, or 1 s, more.
         None sets no limit.
     max_iter
         Iterations of each backend; those that cannot count are left out. None leaves it to them.

@@ -31,6 +31,8 @@ from functools import partial
 from io import BytesIO
 from typing import IO, Any
 
+import attrs
+
 from klopt.engine.clean_answer import clean_text, error_text
 from klopt.engine.guard import end_descendants, has_strangers
 from klopt.engine.interrupts import call_within
@@ -43,6 +45,7 @@ from klopt.model.forms import Form
 
 __all__ = [
     "GRACE_S",
+    "MIN_RUN_S",
     "UNREADABLE",
     "ChildDied",
     "ChildProcess",
@@ -54,6 +57,8 @@ __all__ = [
 
 GRACE_S = 0.5
 """Seconds from the deadline until a child is killed: who keeps the limit can still answer."""
+MIN_RUN_S = 0.5
+"""Seconds that a run has, or its whole limit, however long its child took to start."""
 MAX_START_S = 60.0
 """How long a child may take to load what it needs before the first task."""
 POLL_S = 0.25
@@ -165,7 +170,7 @@ class ChildProcess:
         TaskFailed, InvalidSettings
             The task raised an error.
         """
-        self._wait_until_ready()
+        self.wait_until_ready()
         self.number += 1
         self.busy = True
         self.tasks.put((self.number, task))
@@ -182,7 +187,7 @@ class ChildProcess:
             raise TaskFailed(value)
         return value
 
-    def _wait_until_ready(self) -> None:
+    def wait_until_ready(self) -> None:
         """Wait for the first reply, the number of the process, sent once its imports are done."""
         if self.worker is not None:
             return
@@ -305,21 +310,46 @@ def run_isolated(
     """Return the backend's answer from a child process.
 
     Its stop is `CRASHED` if the child died and `TIME_LIMIT` if klopt ended it, half a second after
-    the deadline, which counts from when the child has the task.
+    the deadline. The start of the child counts; what is left of the limit is the limit in the child.
 
     Parameters
     ----------
     backend, form, settings, start
         As in `run_here`; all of them are pickled.
     """
-    task = _pickled(backend, form, settings, start)
+    began = time.perf_counter()
     taken: list[ChildProcess] = []
 
     def enter(undo: ExitStack) -> None:
         taken.append(_take_child())
         undo.callback(_give_back, taken[0])
 
-    return call_within(enter, lambda: _answer_of(taken[0], task, settings))
+    def run() -> Answer:
+        child = taken[0]
+        try:
+            child.wait_until_ready()
+        except ChildDied as error:
+            return _crashed(child, error, settings)
+        left = _with_time_left(settings, time.perf_counter() - began)
+        return _answer_of(child, _pickled(backend, form, left, start), left)
+
+    return call_within(enter, run)
+
+
+def _with_time_left(settings: Settings, used: float) -> Settings:
+    """The settings with what the start of a child has left of the time limit."""
+    limit = settings.time_limit
+    if limit is None:
+        return settings
+    return attrs.evolve(settings, time_limit=max(limit - used, min(limit, MIN_RUN_S)))
+
+
+def _crashed(child: ChildProcess, error: Exception, settings: Settings) -> Answer:
+    """The answer of a child that died."""
+    # Native code rarely looks whether it got the memory that it asked for.
+    native = f"{error}{under_limit(settings.memory_limit)}"
+    child.close()
+    return Answer(Stop.CRASHED, native=native, log=child.printed())
 
 
 def _answer_of(child: ChildProcess, task: bytes, settings: Settings) -> Answer:
@@ -333,10 +363,7 @@ def _answer_of(child: ChildProcess, task: bytes, settings: Settings) -> Answer:
         native = f"ended by klopt after {seconds:.2f} s"
         return Answer(Stop.TIME_LIMIT, seconds=seconds, native=native, log=child.printed())
     except (ChildDied, TaskFailed) as error:
-        # Native code rarely looks whether it got the memory that it asked for.
-        native = f"{error}{under_limit(settings.memory_limit)}"
-        child.close()
-        return Answer(Stop.CRASHED, native=native, log=child.printed())
+        return _crashed(child, error, settings)
     if not isinstance(reply, Answer):
         child.close()
         return Answer(Stop.CRASHED, native=UNREADABLE, log=child.printed())

@@ -29,6 +29,9 @@ SOURCES = {
     ("sklearn", "KernelRidge"): "scikit_learn:judge_kernel_ridge",
     ("scipy", "OptimizeResult"): "scipy_linear:judge_linear",
     ("qpsolvers", "Solution"): "qpsolvers_solution:judge_solution",
+    ("builtins", "str"): "solution_files:judge_files",
+    ("pathlib", "PurePath"): "solution_files:judge_files",
+    ("cvxpy", "Problem"): "cvxpy_answers:judge_problem",
 }
 """For the package and the class of an answer: the file of this folder, and its function."""
 
@@ -62,6 +65,9 @@ def judge(
         result of SciPy's `milp`       `c`, `bounds=`, `constraints=`, `integrality=`; judged is
                                        the relaxation
         `Solution` of qpsolvers        nothing
+        path of a program              `solution`, the path of a file of HiGHS, CPLEX, SCIP, Gurobi
+                                       or CBC, or of an .npz or .json file with the arrays
+        solved `Problem` of CVXPY      nothing; `klopt.solve` solves it instead
         =============================  ========================================================
     tol
         The relative gap between the proven bounds that counts as optimal, from 1e-13 to 0.1.
@@ -105,9 +111,10 @@ def _reader(answer: object) -> Reader:
         package = cls.__module__.partition(".")[0]
         name = name or SOURCES.get((package, cls.__name__))
     if name is None:
-        known = sorted({f"{package}'s {cls}" for package, cls in SOURCES})
+        known = [f"{package}'s {cls}" for package, cls in SOURCES if package != "builtins"]
         raise InvalidProblem(
-            f"klopt cannot judge a {type(answer).__name__}; it can judge {', '.join(known)}"
+            f"klopt cannot judge a {type(answer).__name__}; it can judge {', '.join(known)} "
+            "and the path of a file"
         )
     module, _, function = name.partition(":")
     reader: Reader = getattr(importlib.import_module(f"klopt.judging.{module}"), function)

@@ -51,7 +51,7 @@ def judge_solution(solution: Any, *, settings: Settings) -> Result:
         b_eq=given.b,
         bounds=np.column_stack((low, high)),
     )
-    shapes = {}
+    shapes: dict[str, tuple[int, ...]] = {}
     for part in expected_arrays(problem):
         shapes |= dict(part)
     primal = _present({"x": solution.x}, shapes)

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from scipy.optimize import LinearConstraint
 
 from klopt.arrays import FloatArray
 from klopt.engine.result import Result
@@ -190,17 +191,17 @@ def _rows(constraints: Any, n: int) -> Iterator[Rows]:
         isinstance(constraints, tuple) and not hasattr(constraints[0], "A")
     )
     for each in [constraints] if is_one else constraints:
-        if hasattr(each, "A"):
-            A, low, high = each.A, each.lb, each.ub
-        else:
-            A, low, high = (*each, -np.inf, np.inf)[:3] if len(each) < 3 else each
-        matrix = sparse.csr_array(np.atleast_2d(A) if not sparse.issparse(A) else A)
-        if matrix.shape[1] != n:
-            raise InvalidProblem(f"constraints have {matrix.shape[1]} columns; c has {n} entries")
-        size = (matrix.shape[0],)
-        low = np.broadcast_to(np.asarray(low, dtype=float), size)
-        high = np.broadcast_to(np.asarray(high, dtype=float), size)
-        yield matrix, low, high
+        one = each if hasattr(each, "A") else LinearConstraint(*each)
+        A = sparse.csr_array(_two_dimensional(one.A))
+        if A.shape[1] != n:
+            raise InvalidProblem(f"constraints have {A.shape[1]} columns; c has {n} entries")
+        sides = (np.asarray(side, dtype=float) for side in (one.lb, one.ub))
+        low, high = (np.broadcast_to(side, A.shape[:1]) for side in sides)
+        yield A, low, high
+
+
+def _two_dimensional(A: Matrix) -> Matrix:
+    return A if sparse.issparse(A) else np.atleast_2d(A)
 
 
 def _limits(bounds: Any, n: int) -> FloatArray:

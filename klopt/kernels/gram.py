@@ -6,7 +6,8 @@ A Cholesky factorisation of A that runs to completion in floating point proves
 
 It is tried on A = K. Where K is singular or negative by rounding it breaks down. If K has low rank,
 a pivoted factor R is cheap and proves more: R'R is PSD, so lambda_min(K) >= -||K - R'R||. Otherwise
-A = K + t I is tried, with t = n eps ||K||_F. Eigenvalues are computed only where that fails too: to
+A = K + t I is tried, with t = n eps ||K||_F; for few points a smaller t in balls, where a proof asks
+for it (Lemma B1 of `klopt.proof.balls`). Eigenvalues are computed only where that fails too: to
 refuse K, or to repair it in the way the caller names,
 
     clip    sum_i max(l_i, 0) v_i v_i'
@@ -37,6 +38,7 @@ from klopt.arrays import (
 )
 from klopt.errors import InvalidProblem
 from klopt.kernels.rbf import gamma_scale, gaussians
+from klopt.proof.balls import ball_matrix, definite_log_det, working_bits
 from klopt.proof.directed import product_up, sum_up
 from klopt.proof.enclosure import ETA, gamma as gamma_n
 from klopt.proof.kernel_product import entry_bounds
@@ -51,6 +53,15 @@ MAX_RBF_FLOOR = 1e-9
 
 The factorisation of 2000 points proves half of it.
 """
+
+MAX_BALL_POINTS = 100
+"""Up to this many points a floor is proven in balls, where rounding is larger than it."""
+BALL_BITS = 160
+"""Bits of these balls: three times those of floats."""
+MAX_BALL_FACTORS = 10
+"""Factorisations at most, each of a matrix ..."""
+BALL_STEPS = (8.0, 2.0, 1.25)
+"""... with a shift so many times smaller, the first that goes on being tried."""
 
 FACTORS = ("_factor", "_factor_error")
 """What a Gram computes once and shares with its sharpened self."""
@@ -211,9 +222,10 @@ class Gram:
 
     @cached_property
     def sharpened(self) -> Gram:
-        """The same matrix with a floor by Cholesky, where that is better by far; computed once.
+        """The same matrix with a better floor, where there is one by far; computed once.
 
-        The floor of a Gaussian kernel comes without a factorisation and may be loose.
+        The floor of a Gaussian kernel comes without a factorisation and may be loose: Cholesky
+        proves a better one. That of a singular matrix is the rounding of Cholesky: balls know more.
 
         >>> K = Gram.rbf([[0.0], [2.0]])
         >>> K.floor < 0, K.sharpened.floor
@@ -225,6 +237,8 @@ class Gram:
         found = proven_floor(self.matrix, definite)
         if found is None:
             found = proven_floor(self.matrix)
+        if found is None and self.size <= MAX_BALL_POINTS:
+            found = _floor_in_balls(self.matrix, self.floor)
         if found is None or found <= self.floor / 2:
             return self
         better = replace(self, floor=min(found, 0.0))
@@ -264,6 +278,24 @@ def proven_floor(K: FloatArray, shift: float = 0.0) -> float | None:
     if failed:
         return None
     return -sum_up(shift, rounding)
+
+
+def _floor_in_balls(K: FloatArray, floor: float) -> float:
+    """A floor nearer to 0 than the given one, as far as factorisations in balls prove it (B1)."""
+    steps = list(BALL_STEPS)
+    with working_bits(BALL_BITS):
+        for _ in range(MAX_BALL_FACTORS):
+            shift = -floor / steps[0]
+            shifted = ball_matrix(K)
+            for i in range(len(K)):
+                shifted[i, i] += shift
+            if definite_log_det(shifted) is not None:
+                floor = -shift
+                continue
+            steps.pop(0)
+            if not steps:
+                break
+    return floor
 
 
 def _times_power(gamma: float, exponent: int) -> float:

@@ -15,7 +15,7 @@ import klopt.programs.formats as formats
 from klopt.arrays import FloatArray
 from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, Start
-from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.model.problem import Bracket, Formulation, Point, Problem, Sense
 from klopt.programs.duality import dual_claim, dual_of, from_dual, to_dual
 from klopt.programs.formats.model import Model
 from klopt.programs.rows import LinearRows
@@ -25,13 +25,27 @@ from klopt.proof.statement import ConeStatement
 from klopt.witness.cone_witness import ConeProof, prove, proven_infeasible, proven_ray
 from klopt.witness.precise_witness import precise_proof
 
-__all__ = ["Program"]
+__all__ = ["Program", "with_better_ends"]
 
 Recover = Callable[[FloatArray, FloatArray | None], Point]
 Pair = Callable[[Point], tuple[FloatArray, FloatArray]]
 
 HUGE = 1e12
 """Entries of x beyond which a user is told that only huge points come near the optimum."""
+
+
+def with_better_ends(bracket: Bracket, other: Bracket, sense: Sense = "min") -> Bracket:
+    """Return a bracket with the better end of both on either side, and the point of its value."""
+    attained = "upper" if sense == "min" else "lower"
+    if other.lower > bracket.lower:
+        bracket = replace(bracket, lower=other.lower, lower_by=other.lower_by)
+        if attained == "lower":
+            bracket = replace(bracket, point=other.point, note=other.note)
+    if other.upper < bracket.upper:
+        bracket = replace(bracket, upper=other.upper, upper_by=other.upper_by)
+        if attained == "upper":
+            bracket = replace(bracket, point=other.point, note=other.note)
+    return bracket
 
 
 class Program(Problem):
@@ -119,18 +133,7 @@ class Program(Problem):
         """Return the better ones of these ends and those that many digits prove."""
         # Data that contradict themselves are no matter of digits.
         found = None if bracket.data_change else self._precise_bracket()
-        if found is None:
-            return bracket
-        attained = "upper" if self.sense == "min" else "lower"
-        if found.lower > bracket.lower:
-            bracket = replace(bracket, lower=found.lower, lower_by=found.lower_by)
-            if attained == "lower":
-                bracket = replace(bracket, point=found.point, note=found.note)
-        if found.upper < bracket.upper:
-            bracket = replace(bracket, upper=found.upper, upper_by=found.upper_by)
-            if attained == "upper":
-                bracket = replace(bracket, point=found.point, note=found.note)
-        return bracket
+        return bracket if found is None else with_better_ends(bracket, found, self.sense)
 
     @cached_property
     def _precise_brackets(self) -> list[Bracket]:

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from klopt.proof.time_budget import remaining
+from klopt.proof.time_budget import exhausted, remaining
 
-__all__ = ["can_be_factored", "elimination_cost", "fits", "product_can_be_factored"]
+__all__ = ["bandwidth", "can_be_factored", "elimination_cost", "fits", "product_can_be_factored"]
 
 PRODUCTS_PER_SECOND = 1.5e9
 """Of a sparse factorisation on a slow core."""
@@ -52,7 +52,25 @@ def can_be_factored(K: Any, passes: float = 1.0) -> bool:
     # Even a dense factor of a small matrix is cheap.
     if m**3 / 3 <= affordable:
         return True
+    # So is that of a narrow band, which is found much sooner than the entries are counted.
+    if m * bandwidth(K) ** 2 <= affordable:
+        return True
     return elimination_cost(K, affordable) <= affordable
+
+
+def bandwidth(K: Any) -> float:
+    """Return how far the entries of a symmetric pattern are from the diagonal, in a good order.
+
+    >>> bandwidth(sparse.csr_array([[1, 0, 1], [0, 1, 1], [1, 1, 1]]))
+    1.0
+    """
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+    rows = sparse.csr_array(K)
+    place = np.empty(rows.shape[0], dtype=int)
+    place[reverse_cuthill_mckee(rows, symmetric_mode=False)] = np.arange(rows.shape[0])
+    i, j = rows.nonzero()
+    return float(np.abs(place[i] - place[j]).max(initial=0))
 
 
 def product_can_be_factored(K: Any) -> bool:
@@ -101,7 +119,7 @@ def elimination_cost(K: Any, enough: float = 0.0) -> float:
     touched = 0
     while heap:
         rest = left**3 / 3
-        if cost > enough > 0 or cost + rest <= enough or touched > MAX_COUNTING:
+        if cost > enough > 0 or cost + rest <= enough or touched > MAX_COUNTING or exhausted():
             return cost if cost > enough > 0 else cost + rest
         degree, i = heappop(heap)
         # Degrees change: an entry that is out of date is dropped.

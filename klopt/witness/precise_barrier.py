@@ -10,8 +10,9 @@ from S, Y positive definite, with R = b - Ax - S and r = -c - A'Y - E'z,
     sum_k <A_j, Y A_k S^-1> dx_k + (E'dz)_j = r_j - <A_j, mu S^-1 - Y - Y R S^-1>,     E dx = e - Ex,
     dS = R - sum_k dx_k A_k,      dY = sym(mu S^-1 - Y - Y dS S^-1).
 
-A second-order cone is the matrix [[s_0, s_1'], [s_1, s_0 I]], an inequality a matrix of order 1. Only
-midpoints of balls are kept: nothing here is a proof, `klopt.proof.precise_bounds` decides.
+A second-order cone is the matrix [[s_0, s_1'], [s_1, s_0 I]], an inequality a matrix of order 1; rows
+of a scaled triangle (`svec`) are sqrt(2) times the entries beside the diagonal. Only midpoints of balls
+are kept: nothing here is a proof, `klopt.proof.precise_bounds` decides.
 """
 
 from __future__ import annotations
@@ -79,8 +80,6 @@ def is_affordable(statement: ConeStatement) -> bool:
     curved = bool(cones.soc or cones.psd)
     if not curved or not cones.is_symmetric or statement.P is not None or statement.quadratics:
         return False
-    if not statement.plain and cones.psd:
-        return False
     seconds = TYPICAL_STEPS * _seconds_per_step(statement)
     return seconds <= min(MAX_SECONDS, remaining())
 
@@ -117,7 +116,8 @@ def precise_pairs(statement: ConeStatement, gap: float) -> Iterator[PrecisePair]
     >>> pair.rounded_x.round(6), pair.rounded_y.round(6)
     (array([1.]), array([ 0.5, -0.5,  0.5]))
     """
-    method = _Method(statement)
+    with working_bits(BITS):
+        method = _Method(statement)
     while True:
         # The number of bits is a setting of the library, which must not stay behind a `yield`.
         with working_bits(BITS):
@@ -140,6 +140,8 @@ class _Block:
     rows: list[list[tuple[int, int]]]
     """The entries that each row of the cone fills."""
     first: int
+    share: Number = 1
+    """What a row of two entries has of the sum of their multipliers."""
 
     def combined(self, x: list[Number]) -> Matrix:
         """sum_k x_k A_k."""
@@ -170,6 +172,8 @@ class _Block:
 
 def _blocks(statement: ConeStatement) -> list[_Block]:
     """The cones as matrices."""
+    from flint import arb
+
     cones = statement.cones
     found = []
     for i in range(cones.zero, cones.zero + cones.nonneg):
@@ -185,7 +189,10 @@ def _blocks(statement: ConeStatement) -> list[_Block]:
             order = order_of(size)
             pairs = zip(*(part.tolist() for part in svec_entries(order)), strict=True)
             places = [[(i, j), (j, i)] if i != j else [(i, i)] for i, j in pairs]
-            found.append(_block(statement, block.start, places, order))
+            # A plain row is an entry beside the diagonal, whose multipliers count twice.
+            unit = arb(1) if statement.plain else arb(0.5).sqrt().mid()
+            share = arb(0.5) if statement.plain else unit
+            found.append(_block(statement, block.start, places, order, unit, share))
     if np.isfinite(statement.within):
         found.append(_ball_of_points(statement.c.size, statement.within))
     return found
@@ -201,8 +208,14 @@ def _ball_of_points(n: int, within: float) -> _Block:
 
 
 def _block(
-    statement: ConeStatement, first: int, places: list[list[tuple[int, int]]], order: int
+    statement: ConeStatement,
+    first: int,
+    places: list[list[tuple[int, int]]],
+    order: int,
+    unit: Number = 1,
+    share: Number = 1,
 ) -> _Block:
+    """One cone from its rows; an entry beside the diagonal is `unit` times its row."""
     from flint import arb, arb_mat
 
     rows = statement.rows
@@ -210,14 +223,15 @@ def _block(
     A: dict[int, list[tuple[int, int, Number]]] = {}
     for offset, entries in enumerate(places):
         row = first + offset
-        right = arb(float(statement.b[row]))
+        factor = unit if len(entries) == 2 else 1
+        right = (arb(float(statement.b[row])) * factor).mid()
         for i, j in entries:
             b[i][j] = right
         for place in range(rows.indptr[row], rows.indptr[row + 1]):
-            value = arb(float(rows.data[place]))
+            value = (arb(float(rows.data[place])) * factor).mid()
             listed = A.setdefault(int(rows.indices[place]), [])
             listed.extend((i, j, value) for i, j in entries)
-    return _Block(order, arb_mat(b), A, places, first)
+    return _Block(order, arb_mat(b), A, places, first, share)
 
 
 class _Direction(NamedTuple):
@@ -323,9 +337,8 @@ class _Method:
         for block, Y in zip(self.blocks, self.Y, strict=True):
             for offset, entries in enumerate(block.rows):
                 total = sum((Y[i, j] for i, j in entries), arb(0))
-                # Off the diagonal of a semidefinite block both entries belong to one plain row.
-                is_pair = len(entries) == 2 and block.first in self._semidefinite
-                y[block.first + offset] = (total / 2 if is_pair else total).mid()
+                share = block.share if len(entries) == 2 else 1
+                y[block.first + offset] = (total * share).mid()
         x_parts = _parts(self.x)
         y_parts = _parts(y)
         if not (np.isfinite(x_parts).all() and np.isfinite(y_parts).all()):
@@ -336,10 +349,6 @@ class _Method:
             x_parts[0],
             y_parts[0],
         )
-
-    @property
-    def _semidefinite(self) -> set[int]:
-        return {part.start for kind, part in self.statement.cones.blocks() if kind == "psd"}
 
     def _moved_rows(self, size: FloatArray) -> Indices:
         """Rows in which stationarity of the columns without bounds is solved."""

@@ -65,7 +65,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray
+from klopt.arrays import FloatArray, IntArray
 from klopt.kernels.gram import Gram
 from klopt.model.memo import LastAnswer, lock
 from klopt.model.problem import Bracket, Point
@@ -166,15 +166,18 @@ class MatrixProducts:
         K = self.K.matrix
         return sharp_product(K, b) if K.size <= MAX_SHARP_ENTRIES else None
 
-    def times_squares(self, a: FloatArray, b: FloatArray) -> Enclosure:
-        """Return (K o K)(a o b)."""
+    def times_squares(
+        self, a: FloatArray, b: FloatArray, rows: IntArray | None = None
+    ) -> Enclosure:
+        """Return (K o K)(a o b), or some rows of it, outside of which a is zero."""
         K = self.K.matrix
-        n = len(K)
         u = a * b
-        step = max(1, BLOCK_ENTRIES // n)
-        parts = [np.square(K[i : i + step]) @ u for i in range(0, n, step)]
-        mid = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        return Enclosure(mid, _squares_radius(self.diagonal, u, n + 8))
+        diagonal = self.diagonal
+        if rows is not None and rows.size < u.size:
+            K = K.take(rows, 0).take(rows, 1)
+            u = u[rows]
+            diagonal = diagonal[rows]
+        return Enclosure(_squares_times(K, u), _squares_radius(diagonal, u, u.size + 8))
 
     def times_columns(self, B: FloatArray) -> FloatArray:
         """Return KB, rounded."""
@@ -232,18 +235,23 @@ class FeatureProducts:
             return None
         return enclose_product(self.Phi, sharp_product(self.Phi.T, b))
 
-    def times_squares(self, a: FloatArray, b: FloatArray) -> Enclosure:
-        """Return (K o K)(a o b)."""
+    def times_squares(
+        self, a: FloatArray, b: FloatArray, rows: IntArray | None = None
+    ) -> Enclosure:
+        """Return (K o K)(a o b), or some rows of it, outside of which a is zero."""
+        Phi = self.Phi
         u = a * b
-        n = u.size
-        # As many blocks as `steps` counts, all of about one size: BLAS is fastest so.
-        rows = -(-n // -(-n // BLOCK_ROWS))
-        mid = quadratic_forms(self.Phi, moments(self.Phi, u, rows), rows)
+        diagonal = self.diagonal
+        if rows is not None and rows.size < u.size:
+            Phi = Phi[rows]
+            u = u[rows]
+            diagonal = diagonal[rows]
         # The root of |u_j| times Phi may underflow before it is squared.
-        most = 1 + float(np.abs(u).max())
+        most = 1 + float(np.abs(u).max(initial=0.0))
         square = self._largest * self._largest
         underflow = 16 * self.Phi.size**2 * square * square * most * ETA
-        return Enclosure(mid, _squares_radius(self.diagonal, u, self.steps, underflow))
+        radius = _squares_radius(diagonal, u, self.steps, underflow)
+        return Enclosure(_feature_squares_times(Phi, u), radius)
 
     def times_columns(self, B: FloatArray) -> FloatArray:
         """Return KB, rounded; sums over points are made of short ones."""
@@ -267,6 +275,24 @@ def _tall_product(A: FloatArray, B: FloatArray) -> FloatArray:
     for part in parts[1:]:
         total = total + part
     return np.asarray(total)
+
+
+def _squares_times(K: FloatArray, u: FloatArray) -> FloatArray:
+    """(K o K)u, some rows of K squared at a time."""
+    step = max(1, BLOCK_ENTRIES // max(len(K), 1))
+    parts = [np.square(K[i : i + step]) @ u for i in range(0, len(K), step)]
+    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0), *parts])
+
+
+def _feature_squares_times(Phi: FloatArray, u: FloatArray) -> FloatArray:
+    """(K o K)u for K = Phi Phi'; a term passes through `FeatureProducts.steps` roundings at most."""
+    n, rank = Phi.shape
+    if n <= min(BLOCK_ROWS, 2 * rank):
+        # So few points that K is the smaller matrix: r roundings in K_ij, twice of that in K_ij^2.
+        return _squares_times(Phi @ Phi.T, u)
+    # As many blocks as `steps` counts, all of about one size: BLAS is fastest so.
+    rows = -(-n // -(-n // BLOCK_ROWS))
+    return quadratic_forms(Phi, moments(Phi, u, rows), rows)
 
 
 def _squares_radius(
@@ -539,7 +565,7 @@ class AdaptiveProof:
         signed = self.y * a if self.epsilon is None else a
         low = 0.0 if self.epsilon is None else -self.C
         inside = bool(signed.min() >= low and signed.max() <= self.C)
-        return inside and (not self.bias or math.fsum(a.tolist()) == 0.0)
+        return inside and (not self.bias or math.fsum(a[np.flatnonzero(a)].tolist()) == 0.0)
 
     def gain(self, a: FloatArray) -> Enclosure:
         """Return the gain of a feasible a; 1'a = 0 allows to take the middle off the targets."""
@@ -625,7 +651,13 @@ class AdaptiveProof:
 
     def _mixed(self, a: FloatArray, b: FloatArray) -> Enclosure:
         """(Gamma o K)b = a o (K o K)(a o b) / (4 eta)."""
-        return self.kernel.times_squares(a, b) * (self.weight * a)
+        support = np.flatnonzero(a)
+        inner = self.kernel.times_squares(a, b, support) * (self.weight * a[support])
+        mid = np.zeros(a.size)
+        rad = np.zeros(a.size)
+        mid[support] = inner.mid
+        rad[support] = inner.rad
+        return Enclosure(mid, rad)
 
     # With tau
 

@@ -65,13 +65,16 @@ def screened(dual: AdaptiveDual, point: Point) -> tuple[Mask, Mask, Mask]:
     own = np.maximum(diagonal / ROUNDED_UP - 2 * kernel.phi, 0.0) ** 2 * (a * a) / ROUNDED_UP
     others = np.maximum(kernel.times_squares(a, a).upper - own, 0.0)
     reach = np.sqrt(others) + kernel.phi * float(np.abs(a).max())
-    around = diagonal + weight * reach**2
+    # A square may underflow, and its weight be large: products are rounded up one by one.
+    around = diagonal + round_up(round_up(weight * reach) * reach)
 
     def change(move: float) -> FloatArray:
         """By how much the gradient at a* can differ, from moves of up to so much."""
         largest = np.maximum(np.abs(a), np.abs(a + move))
-        rate = around + 3 * weight * (largest * diagonal) ** 2
-        return np.asarray(ROUNDED_UP * np.maximum(np.sqrt(2 * rate * gap), 2 * gap / dual.C))
+        pull = round_up(largest * diagonal)
+        rate = around + 3 * round_up(round_up(weight * pull) * pull)
+        square = round_up(2 * rate * gap)
+        return np.asarray(ROUNDED_UP * np.maximum(np.sqrt(square), 2 * gap / dual.C))
 
     force = Enclosure.of(dual.y) - gradient
     min_force = round_down(force.lower - change(dual.C))

@@ -16,6 +16,7 @@ from klopt.kernels.side_information import SideGraph
 from klopt.problems._scg.proof import GroupObjective, ShiftedInverse, mirror_upper
 
 __all__ = [
+    "MIN_DIFFERENCE",
     "feature_kernel",
     "feature_products",
     "group_change",

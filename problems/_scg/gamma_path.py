@@ -1,10 +1,9 @@
 """SCG-LDK for many gammas, which share what does not depend on gamma.
 
-One tridiagonal form K0 = Q t Q' serves all, after which a gamma costs O(n k), and n^3 / 3 where it is
-to be proven. Products with kernels,
+One band form K0 = Q b Q' serves all (`klopt.proof.band_form`), after which a gamma costs O(n^2 k),
+proven. Products with kernels,
 
-    K C = Q (m C~ + gamma B~ H B~'C~),   m = (I - (I + gamma t)^-1) / gamma,
-    C~ = Q'C,   B~ = m Q'U,
+    K C = Q b (I + gamma b)^-1 Q'C + gamma B H B'C,   B = K0 (I + gamma K0)^-1 U,
 
 go through Q once for all gammas. Where K0 = Phi Phi' is thin, the gammas share Phi'S Phi instead.
 """
@@ -21,7 +20,9 @@ import numpy.typing as npt
 from klopt.arrays import FloatArray, matrix
 from klopt.errors import InvalidProblem
 from klopt.model.problem import Point, Problem
-from klopt.problems._scg.proof import FeatureObjective, GroupObjective, TridiagonalKernel
+from klopt.problems._scg.function import MIN_DIFFERENCE
+from klopt.problems._scg.proof import FeatureObjective, GroupObjective
+from klopt.proof.band_form import BandFactor
 
 __all__ = ["GammaPath"]
 
@@ -38,13 +39,14 @@ class GammaPath(Generic[P]):
         The problems, in the order of the gammas.
     objectives
         Their objectives: all by groups or all by features.
-    tridiagonal
-        The form of K0 that they share; None by features.
+    bands
+        The factor of I + gamma K0 for each gamma, in the form of K0 that they share; none by
+        features.
     """
 
     problems: tuple[P, ...]
     objectives: tuple[GroupObjective | FeatureObjective, ...]
-    tridiagonal: TridiagonalKernel | None
+    bands: tuple[BandFactor, ...]
 
     def __iter__(self) -> Iterator[P]:
         return iter(self.problems)
@@ -63,10 +65,10 @@ class GammaPath(Generic[P]):
             )
         given = np.asarray(C, dtype=float)
         columns = matrix("C", given[:, None] if given.ndim == 1 else given)
-        if self.tridiagonal is None:
-            products = self._by_features(points, columns)
+        if self.bands:
+            products = self._by_groups(points, columns)
         else:
-            products = self._by_groups(self.tridiagonal, points, columns)
+            products = self._by_features(points, columns)
         by_gamma = products.reshape(len(products), len(points), -1)
         return np.moveaxis(by_gamma, 0, 1)
 
@@ -78,16 +80,24 @@ class GammaPath(Generic[P]):
         cores = [point.core @ (point.core.T @ seen) for point in points]
         return first.Phi @ np.concatenate(cores, axis=1)
 
-    def _by_groups(
-        self, tridiagonal: TridiagonalKernel, points: Sequence[Point], columns: FloatArray
-    ) -> FloatArray:
+    def _by_groups(self, points: Sequence[Point], columns: FloatArray) -> FloatArray:
         """The products side by side."""
-        rotated = tridiagonal.rotate(columns)
-        products = []
+        form = self.bands[0].form
+        rotated = form.rotate(columns)
+        M_columns = [_shrunken(band, rotated) for band in self.bands]
+        products = form.rotate_back(np.concatenate(M_columns, axis=1))
+
+        changes = []
         for objective, point in zip(self.objectives, points, strict=True):
             assert isinstance(objective, GroupObjective)
-            gamma = objective.gamma
             B = objective.B
-            M_columns = tridiagonal.multiply(tridiagonal.solve(gamma, rotated))
-            products.append(M_columns + B @ (gamma * point.change @ (B.T @ rotated)))
-        return tridiagonal.rotate_back(np.concatenate(products, axis=1))
+            changes.append(B @ (objective.gamma * point.change @ (B.T @ columns)))
+        return products + np.concatenate(changes, axis=1)
+
+
+def _shrunken(band: BandFactor, C: FloatArray) -> FloatArray:
+    """B (I + gamma B)^-1 C."""
+    solved = band.solve(C)
+    if band.gamma * float(band.form.band[0].max()) < MIN_DIFFERENCE:
+        return band.form.multiply(solved)
+    return np.asarray((C - solved) / band.gamma)

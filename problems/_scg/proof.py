@@ -24,11 +24,9 @@ tau + tau^2 at most. V is any matrix: with D = U - A V enclosed, U'XU = U'V + V'
 0 <= D'XD <= D'D / a. f(H) and the dual value follow from the enclosure of Y, in k x k matrices. A
 stored K0 with negative eigenvalues stands for K0 + N, 0 <= N <= -floor I.
 
-Many gammas share K0 = Q t Q' with t tridiagonal and Q orthogonal: I + gamma K0 = Q (I + gamma t) Q'
-is solved in O(n) a column, and all of the above is the same with t and Q'U for K0 and U. An
-eigendecomposition would serve as well, at two to three times the cost. No bound rests on t: the
-error of its computation has no proven constant that is small. Each gamma is proven by a Cholesky
-factor of its own, without the inverse.
+Many gammas share K0 = Q B Q' with a band B and Q nearly orthogonal, by how much is proven
+(`klopt.proof.band_form`): I + gamma B is factored in O(n) for a band of fixed width, which gives
+log det(I + gamma K0) and a V = Q (I + gamma B)^-1 Q'U. All else is as above.
 
 **By features**, K0 = Phi Phi' with r columns. With A = I + gamma Phi'S Phi the kernels Phi M Phi',
 M > 0 of order r, have the objective
@@ -58,6 +56,7 @@ s is taken as well, so that ||S|| <= s.)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
@@ -67,6 +66,7 @@ import numpy as np
 from klopt.arrays import FloatArray, SparseMatrix, require_memory
 from klopt.kernels.gram import Gram
 from klopt.model.problem import Bracket, Point
+from klopt.proof.band_form import BandFactor, BandForm, cholesky_log_det_error
 from klopt.proof.directed import norm_up, product_up, quotient_up, sum_up
 from klopt.proof.enclosure import (
     ETA,
@@ -86,11 +86,11 @@ from klopt.proof.log_det import (
 from klopt.proof.semidefinite import eigenvalue_floor, spectral_norm_bound
 
 __all__ = [
+    "BandKernel",
     "FeatureObjective",
     "GroupObjective",
     "LowRankLaplacian",
     "ShiftedInverse",
-    "TridiagonalKernel",
     "factored_objective",
     "laplacian_energy",
     "laplacian_range",
@@ -179,7 +179,7 @@ def _factored(K0: Gram, gamma: float) -> tuple[FloatArray, Enclosure]:
     assert not failed, "I + gamma K0 has eigenvalues of at least 1 up to rounding"
     logs = Enclosure.of(factor.diagonal().copy()).log().sum() * 2.0
     # Enclosed: the logarithms, and how far the factor is off.
-    error = logs.rad + factored_log_det_error(diagonal, 1 + gamma * K0.floor)
+    error = logs.rad + cholesky_log_det_error(diagonal, 1 + gamma * K0.floor, n + 5)
     return factor, Enclosure(logs.mid, error * (1 + 4 * UNIT_ROUNDOFF))
 
 
@@ -197,89 +197,59 @@ def _objective(
 
 
 @dataclass(frozen=True, eq=False)
-class TridiagonalKernel:
-    """K0 = Q t Q', t tridiagonal, as LAPACK has it.
+class BandKernel:
+    """K0 as a band, which many gammas share.
 
     Parameters
     ----------
-    diagonal, beside
-        The diagonal of t and the one beside it.
-    reflectors, scales
-        Q as Householder reflections.
+    K0
+        The given kernel.
     laplacian
         S = I - U R U'.
-    QU
-        Q'U.
+    form
+        K0 = Q B Q', nearly.
     """
 
-    diagonal: FloatArray
-    beside: FloatArray
-    reflectors: FloatArray
-    scales: FloatArray
+    K0: Gram
     laplacian: LowRankLaplacian
-    QU: FloatArray
+    form: BandForm
 
     @classmethod
-    def of(cls, K0: Gram, laplacian: LowRankLaplacian) -> TridiagonalKernel:
-        """Return the tridiagonal form: 4/3 n^3 flops, one matrix."""
-        from scipy.linalg.lapack import dsytrd
-
+    def of(cls, K0: Gram, laplacian: LowRankLaplacian) -> BandKernel:
+        """Return the band: 4/3 n^3 flops."""
         n = K0.size
-        require_memory(8.0 * n * n, f"the tridiagonal form of a kernel of {n} points")
-        work = np.array(K0.matrix, order="F")
-        reflectors, diagonal, beside, scales, _ = dsytrd(work, lower=1, overwrite_a=1, lwork=64 * n)
-        return cls(
-            diagonal=diagonal,
-            beside=beside,
-            reflectors=reflectors,
-            scales=scales,
-            laplacian=laplacian,
-            QU=_reflected(reflectors, scales, laplacian.U.toarray(), transposed=True),
-        )
+        require_memory(24.0 * n * n, f"the band form of a kernel of {n} points")
+        return cls(K0, laplacian, BandForm.of(K0.matrix))
 
-    def rotate(self, C: FloatArray) -> FloatArray:
-        """Return Q'C."""
-        return _reflected(self.reflectors, self.scales, C, transposed=True)
+    def objectives(self, bands: Sequence[BandFactor]) -> tuple[GroupObjective, ...]:
+        """Return the objectives, as functions of H, for the gammas of some factors."""
+        U = self.laplacian.U
+        groups = U.shape[1]
+        for band in bands:
+            assert band.complete, "I + gamma K0 has eigenvalues of at least 1 up to rounding"
+        # All gammas at once, so that Q and K0 are read from memory once.
+        rotated = self.form.rotate(U.toarray())
+        solved = [band.solve(rotated) for band in bands]
+        V = self.form.rotate_back(np.concatenate([np.zeros((self.K0.size, 0)), *solved], axis=1))
+        KV = _kernel_columns(self.K0.matrix, V, self.K0.floor)
 
-    def rotate_back(self, C: FloatArray) -> FloatArray:
-        """Return Q C."""
-        return _reflected(self.reflectors, self.scales, C, transposed=False)
-
-    def solve(self, gamma: float, C: FloatArray) -> FloatArray:
-        """Return (I + gamma t)^-1 C."""
-        from scipy.linalg.lapack import dpttrf, dpttrs
-
-        pivots, lower, failed = dpttrf(1 + gamma * self.diagonal, gamma * self.beside)
-        assert not failed, "I + gamma K0 has eigenvalues of at least 1 up to rounding"
-        return cast(FloatArray, dpttrs(pivots, lower, C)[0])
-
-    def multiply(self, C: FloatArray) -> FloatArray:
-        """Return t C."""
-        product = self.diagonal[:, None] * C
-        product[:-1] += self.beside[:, None] * C[1:]
-        product[1:] += self.beside[:, None] * C[:-1]
-        return product
-
-    def objective(self, gamma: float) -> GroupObjective:
-        """Return the objective as a function of H, to be minimised: it proves nothing."""
-        V = self.solve(gamma, self.QU)
-        B = Enclosure.of(self.multiply(V))
-        return GroupObjective(self.laplacian.R, self.QU, V, B, gamma, Enclosure(0.0, np.inf), 0.0)
-
-
-def _reflected(
-    reflectors: FloatArray, scales: FloatArray, C: FloatArray, *, transposed: bool
-) -> FloatArray:
-    """Q C, or Q'C."""
-    from scipy.linalg.lapack import dormqr
-
-    rotated = np.array(C, order="F")
-    # Q leaves the first coordinate alone.
-    if len(rotated) > 1:
-        which = "T" if transposed else "N"
-        work = 64 * max(rotated.shape[1], 1)
-        rotated[1:] = dormqr("L", which, reflectors[1:, :-1], scales, rotated[1:], work)[0]
-    return rotated
+        objectives = []
+        for i, band in enumerate(bands):
+            own = slice(i * groups, (i + 1) * groups)
+            objectives.append(
+                GroupObjective(
+                    self.laplacian.R,
+                    U,
+                    np.ascontiguousarray(V[:, own]),
+                    Enclosure(
+                        np.ascontiguousarray(KV.mid[:, own]), np.ascontiguousarray(KV.rad[:, own])
+                    ),
+                    band.gamma,
+                    band.log_det(self.K0.floor),
+                    self.K0.floor,
+                )
+            )
+        return tuple(objectives)
 
 
 @dataclass(frozen=True, eq=False)
@@ -428,22 +398,6 @@ class GroupObjective:
         """About Y^1/2."""
         values, vectors = np.linalg.eigh(self.Y)
         return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
-
-
-def factored_log_det_error(diagonal: FloatArray, smallest: float) -> float:
-    """How far 2 sum log L_ii of a computed Cholesky factor of A may be from log det A.
-
-    `diagonal` is that of A, and no eigenvalue of A is below `smallest`.
-    """
-    n = len(diagonal)
-    if not smallest > 0.5:
-        return np.inf
-    g = gamma_n(n + 5)
-    trace = float(diagonal.sum()) * (1 + gamma_n(n + 5))
-    tau = g / (1 - g) * trace / smallest * (1 + 16 * UNIT_ROUNDOFF)
-    if not tau < 0.5:
-        return np.inf
-    return float((np.sqrt(n) * tau + tau * tau) * (1 + 16 * UNIT_ROUNDOFF))
 
 
 def _kernel_columns(K0: FloatArray, V: FloatArray, floor: float) -> Enclosure:

@@ -113,7 +113,11 @@ class SpectralBounds:
         with np.errstate(over="ignore", invalid="ignore"):
             # mu B may underflow where lam is large: it is rounded up.
             rough = np.where(self.B > 0, round_up(self.mu * self.B), 0.0) * lam
-            terms = self.A / (lam + 1 / self.C) / 2 + rough
+            loss = self.A / (lam + 1 / self.C)
+            if math.isinf(1 / self.C):
+                # A C bounds it for all lam >= 0.
+                loss = round_up(self.A * self.C)
+            terms = loss / 2 + rough
             total = float(terms.sum()) + self.rest
         if not math.isfinite(total):
             return math.inf
@@ -123,9 +127,10 @@ class SpectralBounds:
     def multipliers(self) -> FloatArray:
         """The best a of Lemma S1, rounded down."""
         with np.errstate(over="ignore"):
-            steepest = np.sqrt(2 * self.mu * self.B)
-            best = np.minimum(self.C * np.sqrt(self.A), steepest * (1 - 4 * UNIT_ROUNDOFF))
-        # A root of a subnormal number is not known to 4 u.
+            # Roots do not overflow: an infinite one would be no constraint.
+            steepest = math.sqrt(2.0) * math.sqrt(self.mu) * np.sqrt(self.B)
+            best = np.minimum(self.C * np.sqrt(self.A), steepest * (1 - 8 * UNIT_ROUNDOFF))
+        # Their product is not known to 8 u where it is subnormal.
         return np.where(steepest > 2.0**-480, best, 0.0)
 
     @cached_property
@@ -330,7 +335,9 @@ class CurveBounds:
         weights = weights / float(weights.max())
         aligned = float(weights @ self.A)
         h = aligned / (math.sqrt(float(weights @ weights)) * self.target_norm)
-        return h * (1 - SLACK * gamma(2 * weights.size + 24)) - UNDERFLOW
+        # Weights that underflow count A times.
+        lost = UNDERFLOW * (1 + float(self.A.max()) / self.target_norm)
+        return h * (1 - SLACK * gamma(2 * weights.size + 24)) - lost
 
     @cached_property
     def upper(self) -> float:

@@ -99,7 +99,7 @@ def project_power(cones: Sequence[Weights], s: FloatArray) -> FloatArray:
     """Return the nearest point of a product of power cones, whose rows follow each other in s.
 
     >>> project_power([(1, 1)], np.array([0.0, 0.0, 2.0]))
-    array([0.70710678, 0.70710678, 1.        ])
+    array([0.66666667, 0.66666667, 0.66666667])
     """
     sizes = power_sizes(cones)
     ends = np.cumsum(sizes)

@@ -262,7 +262,7 @@ class Model:
 
         A row with two sides gives two inequalities, a free one the right-hand side inf.
         """
-        equal, rows, signs = self._sides()
+        equal, rows, signs = self.sides()
         limits = np.where(signs > 0, self.row_upper[rows], -self.row_lower[rows])
         A = self.A.tocsr()
         A_ub = csc("A_ub", sparse.diags_array(signs) @ A[rows])
@@ -274,8 +274,8 @@ class Model:
             self._names(rows, np.flatnonzero(equal)),
         )
 
-    def _sides(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.intp], FloatArray]:
-        """Which rows are equations; of which rows the inequalities are sides, and with which sign."""
+    def sides(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.intp], FloatArray]:
+        """Return which rows are equations; of which rows inequalities are sides, and their signs."""
         equal = (self.row_lower == self.row_upper) & np.isfinite(self.row_lower)
         upper = ~equal & (np.isfinite(self.row_upper) | ~np.isfinite(self.row_lower))
         lower = ~equal & np.isfinite(self.row_lower)
@@ -291,7 +291,7 @@ class Model:
         numbers = self.numbers
         if numbers is None:
             return None
-        equal, rows, signs = self._sides()
+        equal, rows, signs = self.sides()
         equations = np.flatnonzero(equal).tolist()
         for row in equations:
             if numbers.row_lower[row] != numbers.row_upper[row]:

@@ -1,0 +1,212 @@
+"""A problem of CVXPY that somebody has solved, with the values and duals that it holds.
+
+Judged is the cone program that CVXPY reduces the problem to. The columns of its variables take their
+values; the rows of its constraints take their dual values, found by sending known multipliers the
+way back that CVXPY's own take. Auxiliary variables and the multipliers of their rows, which CVXPY
+drops, are taken from SCS's own solution, which it keeps, or recomputed (`klopt.judging.auxiliary`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from klopt.arrays import FloatArray
+from klopt.engine.result import Result
+from klopt.errors import InvalidProblem
+from klopt.judging.auxiliary import completed_multipliers, completed_point
+from klopt.judging.given import Claim, judged
+from klopt.model.backend import Settings, Stop
+from klopt.problems import ConeProgram
+from klopt.programs.cvxpy_reduction import CvxpyReduction, reduced_by_cvxpy
+
+__all__ = ["judge_problem"]
+
+Mask = npt.NDArray[np.bool_]
+STOPS = {
+    "optimal": Stop.OPTIMAL,
+    "infeasible": Stop.INFEASIBLE,
+    "unbounded": Stop.UNBOUNDED,
+    "infeasible_or_unbounded": Stop.INFEASIBLE_OR_UNBOUNDED,
+    "user_limit": Stop.ITERATION_LIMIT,
+}
+
+
+def judge_problem(problem: Any, *, settings: Settings) -> Result:
+    """Return what is proven of the values and duals that a CVXPY problem holds.
+
+    Parameters
+    ----------
+    problem
+        A `cvxpy.Problem` after `problem.solve(...)`, by any solver.
+    settings
+        The tolerance and the time limit.
+
+    >>> import cvxpy
+    >>> x = cvxpy.Variable(2)
+    >>> problem = cvxpy.Problem(cvxpy.Minimize(cvxpy.norm(x - 2)), [x <= 1])
+    >>> value = problem.solve(solver="CLARABEL")
+    >>> judge_problem(problem, settings=Settings()).verdict.name
+    'OPTIMAL'
+    """
+    missing = [variable.name() for variable in problem.variables() if variable.value is None]
+    if problem.status is None or missing:
+        raise InvalidProblem(
+            f"the CVXPY problem has the status {problem.status!r} and no value of "
+            f"{', '.join(missing) or 'its objective'}; solve it first, or use klopt.solve(problem)"
+        )
+    reduction = _reduced(problem)
+    program = ConeProgram(**reduction.arguments)
+    form = program.form
+    notes = []
+    x, known = _columns(reduction)
+    rows, known_rows = _rows(reduction)
+    raw = _raw_solution(problem, program)
+    # Values that were changed since are judged, not those of the solver.
+    if raw is not None and _agree(raw[0], x, known) and _agree(raw[1], rows, known_rows):
+        x, y = raw
+        y = y / program.weights
+        notes.append("auxiliary variables are those of the solver's own solution")
+    else:
+        found = completed_point(form, x, known)
+        if not found.all():
+            left = int(np.count_nonzero(~found))
+            notes.append(
+                f"{left} of {int(np.count_nonzero(~known))} auxiliary variables, which CVXPY drops, "
+                "were not recomputed; klopt.solve of the CVXPY problem needs none of them"
+            )
+        y = completed_multipliers(form, x, rows / program.weights, known_rows)
+    # What CVXPY has for a solver's status.
+    status = problem.status.removesuffix("_inaccurate")
+    stop = STOPS.get(status, Stop.NUMERICAL)
+    solver = problem.solver_stats.solver_name if problem.solver_stats else "CVXPY"
+    point = program.point(x, y)
+    return judged(
+        program, Claim(point, stop, f"{solver}: {problem.status}", tuple(notes)), settings
+    )
+
+
+def _reduced(problem: Any) -> CvxpyReduction:
+    """The reduction; what CVXPY has compiled for the user's own solver is kept."""
+    cache = problem._cache
+    compiled = (cache.key, cache.solving_chain, cache.param_prog, cache.inverse_data)
+    solver_cache = problem._solver_cache
+    try:
+        return reduced_by_cvxpy(problem)
+    finally:
+        cache.key, cache.solving_chain, cache.param_prog, cache.inverse_data = compiled
+        problem._solver_cache = solver_cache
+
+
+def _raw_solution(problem: Any, program: ConeProgram) -> tuple[FloatArray, FloatArray] | None:
+    """SCS's own solution of the same cone program; None where there is none of its shape."""
+    stats = problem.solver_stats
+    raw = stats.extra_stats if stats is not None and stats.solver_name == "SCS" else None
+    if not isinstance(raw, dict) or "x" not in raw or "y" not in raw:
+        return None
+    x = np.array(raw["x"], float)
+    # SCS's rows are those of `svec`; klopt's may be entries.
+    y = np.array(raw["y"], float)
+    if x.shape != program.c.shape or y.shape != program.b.shape:
+        return None
+    return x, y * program.weights
+
+
+def _agree(raw: FloatArray, held: FloatArray, known: Mask) -> bool:
+    """Whether a solver's numbers are those that CVXPY holds, but for rounding."""
+    size = 1 + float(np.max(np.abs(raw), initial=0.0))
+    return bool(np.all(np.abs(raw - held)[known] <= 1e-9 * size))
+
+
+def _columns(reduction: CvxpyReduction) -> tuple[FloatArray, Mask]:
+    """The values of the problem's variables in the columns of the cone program, and which they are."""
+    program = reduction.conic.data["param_prob"]
+    x = np.zeros(reduction.conic.data["c"].size)
+    known = np.zeros(x.size, dtype=bool)
+    for variable in reduction.problem.variables():
+        new = variable
+        for step in reduction.inverse:
+            # Attributes become constraints of another variable.
+            if isinstance(step, tuple) and step and variable.id in step[0]:
+                new = step[0][variable.id]
+        if new.id not in program.var_id_to_col:
+            continue
+        column = program.var_id_to_col[new.id]
+        values = _lowered(variable)
+        if values is not None and values.size == new.size:
+            x[column : column + new.size] = values
+            known[column : column + new.size] = True
+    return x, known
+
+
+def _lowered(variable: Any) -> FloatArray | None:
+    """The entries of a variable that its attributes leave free; None where they are complex."""
+    value = variable.value
+    if hasattr(value, "toarray"):
+        value = value.toarray()
+    value = np.asarray(value)
+    if np.iscomplexobj(value):
+        return None
+    attributes = variable.attributes
+    if attributes["diag"]:
+        return np.diag(value).astype(float)
+    if any(attributes[name] for name in ("symmetric", "PSD", "NSD")):
+        down, across = np.triu_indices(value.shape[-1])
+        return value[..., down, across].flatten(order="F").astype(float)
+    if attributes.get("sparsity"):
+        return np.asarray(value[variable.sparse_idx], float)
+    return value.flatten(order="F").astype(float)
+
+
+def _rows(reduction: CvxpyReduction) -> tuple[FloatArray, Mask]:
+    """The dual values of the problem's constraints in the rows of the cone program."""
+    m = reduction.arguments["cones"].size
+    ones = _duals_of(reduction, np.ones(m))
+    counted = _duals_of(reduction, np.arange(1.0, m + 1))
+    y = np.zeros(m)
+    known = np.zeros(m, dtype=bool)
+    for constraint in reduction.problem.constraints:
+        held = _held(constraint)
+        factor = ones.get(constraint.id)
+        count = counted.get(constraint.id)
+        if held is None or factor is None or count is None or held.shape != factor.shape:
+            continue
+        with np.errstate(all="ignore"):
+            place = count / factor - 1
+            value = held / factor
+        whole = np.isfinite(place) & np.isfinite(value) & (np.abs(place - np.round(place)) < 1e-6)
+        rows = np.round(place[whole]).astype(int)
+        inside = (rows >= 0) & (rows < m)
+        y[rows[inside]] = value[whole][inside]
+        known[rows[inside]] = True
+    return y, known
+
+
+def _duals_of(reduction: CvxpyReduction, y: FloatArray) -> dict[int, FloatArray]:
+    """What CVXPY makes of multipliers of the cone program, constraint by constraint."""
+    zeros = np.zeros(reduction.conic.data["c"].size)
+    answer = reduction.conic.answer("optimal", zeros, y)
+    solution = reduction.chain.invert(answer, reduction.inverse)
+    found = {}
+    for constraint in reduction.problem.constraints:
+        if constraint.id not in solution.dual_vars:
+            continue
+        before = [variable.value for variable in constraint.dual_variables]
+        constraint.save_dual_value(solution.dual_vars[constraint.id])
+        held = _held(constraint)
+        for variable, value in zip(constraint.dual_variables, before, strict=True):
+            variable.save_value(value)
+        if held is not None:
+            found[constraint.id] = held
+    return found
+
+
+def _held(constraint: Any) -> FloatArray | None:
+    """All dual values that a constraint holds, in one vector; None where one is missing."""
+    values = [variable.value for variable in constraint.dual_variables]
+    if any(value is None for value in values):
+        return None
+    parts = [np.ravel(np.asarray(value)) for value in values]
+    return np.concatenate(parts) if not any(map(np.iscomplexobj, parts)) else None
