@@ -14,11 +14,22 @@ the file of runs; a run that was interrupted goes on where it stopped, `--fresh`
     numbers      n + 1, n - 1; truth values
     comparisons  each by every other one; `is`, `in` and their negations; and/or; not
     arithmetic   + and -, * and /; signs; a term of a sum or a change by += dropped
-    rounding     round_up(x), round_down(x), nextafter(x, ..), _enlarged(x, ..) by x; x (1 + k u) by x
+    rounding     round_up(x), round_down(x), nextafter(x, ..), enlarged(x, ..) by x; x (1 + k u) by x
     loops        break and continue
 
 A mutant is noticed if a test fails, or if the tests take much longer than they did. The table goes
 to standard output, news of the run to standard error.
+
+Some mutants are the same program in other words, and no test can tell them apart:
+
+    by rule      a constant expression of the same value (1 + 3u is the float 1 + 4u), `strict=True` of
+                 `zip`, which only raises, `if TYPE_CHECKING`, the midpoint of an enclosure of all
+                 numbers
+    by proof     those of `mutation_equivalent.toml`, each with its reason
+
+They are run and counted like all others, and the table has a column for those of them that survive:
+no figure leaves them out without saying so. An entry of that file that a test has noticed, or that is
+no mutant any more, ends the run with an error.
 """
 
 from __future__ import annotations
@@ -40,10 +51,12 @@ import resource
 import signal
 import sys
 import time
+import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import EnumType
+from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
@@ -52,11 +65,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 CORE = ROOT / "klopt" / "proof"
+EQUIVALENT = Path(__file__).with_name("mutation_equivalent.toml")
 SEED = 0
 TESTS = (
     *(
         "core",
         "core_ends",
+        "core_sharp",
         "enclosure",
         "semidefinite",
         "linear_systems",
@@ -65,7 +80,7 @@ TESTS = (
     ),
     *("certificates", "exact_sets", "exact_margin", "exact_logdet", "exact_adaptive"),
     *("quick_proofs", "estimates", "within", "bounds", "centring", "oracle_problems"),
-    *("precise_bounds",),
+    *("precise_bounds", "power_cones"),
 )
 """The tests of the core and of the proofs that use it: `tests/test_*.py`."""
 UNMEASURED = ("klopt/proof/__init__.py",)
@@ -83,7 +98,7 @@ NEGATIONS = {
     ast.NotIn: ast.In,
 }
 SWAPPED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
-ROUNDINGS = ("round_up", "round_down", "nextafter", "_enlarged")
+ROUNDINGS = ("round_up", "round_down", "nextafter", "enlarged")
 
 
 # ---- what can be changed
@@ -102,6 +117,8 @@ class Mutant:
     now: str
     index: int
     """Tells apart what is otherwise equal."""
+    same_by_rule: str = ""
+    """Why no test can notice it, where a rule says so."""
 
     @property
     def key(self) -> str:
@@ -185,19 +202,84 @@ def changed_source(mutant: Mutant) -> ast.Module:
     raise KeyError(mutant.key)
 
 
+@cache
+def source(path: Path) -> str:
+    """Return the text of a file as it was when the run began: it may be edited meanwhile."""
+    return path.read_text(encoding="utf-8")
+
+
 def changes(path: Path) -> Iterator[tuple[Mutant, ast.Module]]:
     """Yield each mutant with its source, which is put back when the next one is asked for."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = ast.parse(source(path))
     file = path.relative_to(ROOT).as_posix()
     seen: Counter[str] = Counter()
+    around = _owners(tree)
     for owner, field, i, child, place, lines in _parts(tree, "", (1, 1)):
         for operator, changed in replacements(child):
             was, now = _shown(child), _shown(changed)
             name = f"{place}|{operator}|{was}|{now}"
             seen[name] += 1
+            rule = _same_by_rule(owner, child, changed) or _same_value(
+                around, owner, field, i, changed
+            )
             _put(owner, field, i, ast.copy_location(changed, child))
-            yield Mutant(file, place, lines, operator, was, now, seen[name]), tree
+            yield Mutant(file, place, lines, operator, was, now, seen[name], rule), tree
             _put(owner, field, i, child)
+
+
+# ---- mutants that are the same program
+
+KNOWN_NUMBERS = {"UNIT_ROUNDOFF": 2.0**-53, "ETA": 2.0**-1074}
+
+
+def _owners(tree: ast.Module) -> dict[ast.AST, ast.AST]:
+    """The expression or statement around each part of a tree."""
+    return {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+
+
+def _same_by_rule(owner: ast.AST, child: ast.AST, changed: ast.AST) -> str:
+    if isinstance(owner, ast.keyword) and owner.arg == "strict":
+        return "`strict=True` only raises"
+    if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+        return "imports for the type checker"
+    if isinstance(owner, ast.Call) and ast.unparse(owner.func) == "Enclosure":
+        middle, *radius = owner.args
+        if child is middle and [ast.unparse(r) for r in radius] in (["math.inf"], ["np.inf"]):
+            return "the midpoint of an enclosure of all numbers"
+    return ""
+
+
+def _same_value(
+    around: dict[ast.AST, ast.AST], owner: ast.AST, field: str, i: int | None, changed: ast.AST
+) -> str:
+    """Whether the largest constant expression around a change keeps its value, bit by bit."""
+    part = owner
+    before = _number(part)
+    if before is None:
+        return ""
+    child = getattr(owner, field) if i is None else getattr(owner, field)[i]
+    while _number(around[part]) is not None:
+        part = around[part]
+    before = _number(part)
+    _put(owner, field, i, changed)
+    after = _number(part)
+    _put(owner, field, i, child)
+    return "the same number" if after == before else ""
+
+
+def _number(node: ast.AST) -> float | None:
+    """The value of an expression of numbers, u and eta; None of any other."""
+    if not isinstance(node, ast.BinOp | ast.UnaryOp):
+        return None
+    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    allowed = (ast.BinOp, ast.UnaryOp, ast.Constant, ast.Name, ast.operator, ast.unaryop, ast.Load)
+    if names - KNOWN_NUMBERS.keys() or not all(isinstance(p, allowed) for p in ast.walk(node)):
+        return None
+    expression = ast.fix_missing_locations(ast.Expression(copy.deepcopy(node)))
+    try:
+        return float(eval(compile(expression, "", "eval"), dict(KNOWN_NUMBERS)))
+    except (ArithmeticError, TypeError):
+        return None
 
 
 def _parts(
@@ -346,12 +428,16 @@ class Campaign:
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
         self.failed = False
+        self.stale = False
         self.killers: Counter[str] = Counter()
+        self.proven = equivalent_by_proof()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.failed = self.failed or report.failed
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        for path in CORE.glob("*.py"):
+            source(path)
         self.items = {item.nodeid: item for item in session.items}
         reach_file = Path(self.args.runs).with_suffix(".reach.json")
         stored = {}
@@ -422,8 +508,16 @@ class Campaign:
                     out.write(json.dumps(run) + "\n")
                     out.flush()
                 print(self._row(path, chosen, known), file=sys.stderr, flush=True)
+        print(HEADER)
+        totals = Counter[str]()
         for path in paths:
-            print(self._row(path, self._chosen(path), known))
+            chosen = self._chosen(path)
+            print(self._row(path, chosen, known))
+            totals.update(self._counts(chosen, known))
+        print(_shares(totals))
+        for key in self._stale(paths, known):
+            self.stale = True
+            print(f"not equivalent, or no mutant any more: {key}", file=sys.stderr)
 
     def _chosen(self, path: Path) -> list[Mutant]:
         everything = mutants(path)
@@ -434,9 +528,33 @@ class Campaign:
         return everything[: self.args.sample]
 
     def _row(self, path: Path, chosen: list[Mutant], known: dict[str, dict[str, Any]]) -> str:
-        runs = [known[m.key] for m in chosen if m.key in known]
-        killed = sum(run["killed"] for run in runs)
-        return f"| `{path.name}` | {len(mutants(path))} | {len(runs)} | {killed} | {len(runs) - killed} |"
+        counts = self._counts(chosen, known)
+        figures = [len(mutants(path)), *(counts[name] for name in COUNTS)]
+        return f"| `{path.name}` | {' | '.join(map(str, figures))} |"
+
+    def _counts(self, chosen: list[Mutant], known: dict[str, dict[str, Any]]) -> Counter[str]:
+        counts = Counter[str]()
+        for mutant in chosen:
+            if mutant.key in known:
+                counts["run"] += 1
+                counts[self._outcome(mutant, known[mutant.key])] += 1
+        return counts
+
+    def _outcome(self, mutant: Mutant, run: dict[str, Any]) -> str:
+        if run["killed"]:
+            return "noticed"
+        return "equivalent" if mutant.same_by_rule or mutant.key in self.proven else "survived"
+
+    def _stale(self, paths: list[Path], known: dict[str, dict[str, Any]]) -> list[str]:
+        """Entries of the file of equivalent mutants that are no mutants, or that tests noticed."""
+        there = {mutant.key for path in paths for mutant in mutants(path)}
+        files = {path.relative_to(ROOT).as_posix() for path in paths}
+        return [
+            key
+            for key in self.proven
+            if key.partition("|")[0] in files
+            and (key not in there or (key in known and known[key]["killed"]))
+        ]
 
     def _try(self, mutant: Mutant) -> dict[str, Any]:
         tests = self._tests(mutant)
@@ -520,6 +638,38 @@ class Campaign:
         return int(said), "test" if int(said) else "survived"
 
 
+HEADER = "| file | mutants | run | noticed | equivalent | survived |\n|---|---|---|---|---|---|"
+COUNTS = ("run", "noticed", "equivalent", "survived")
+"""Equivalent are those that survived and that no test can notice."""
+
+
+def equivalent_by_proof() -> dict[str, str]:
+    """Return the reasons of `mutation_equivalent.toml` by the keys of the mutants."""
+    files = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))
+    return {
+        f"klopt/proof/{file}|{key}": reason
+        for file, entries in files.items()
+        for key, reason in entries.items()
+    }
+
+
+def _shares(totals: Counter[str]) -> str:
+    """Both shares: of all mutants, and of those that are another program."""
+    lines = []
+    for of, words in (
+        (totals["run"], "all"),
+        (totals["run"] - totals["equivalent"], "all but the equivalent ones"),
+    ):
+        if of:
+            low, high = interval(totals["noticed"], of)
+            share = totals["noticed"] / of
+            lines.append(
+                f"{totals['noticed']} of {of} noticed, {share:.1%} of {words} "
+                f"(95 % interval {low:.1%} to {high:.1%})"
+            )
+    return "\n".join(lines)
+
+
 def interval(killed: int, runs: int) -> tuple[float, float]:
     """Return Wilson's 95 % interval of a share."""
     z = 1.96
@@ -550,7 +700,9 @@ def main() -> int:
     tests = [f"tests/test_{name}.py" for name in names if (ROOT / f"tests/test_{name}.py").exists()]
     os.environ.setdefault("KLOPT_HYPOTHESIS", "dev")
     options = ["-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header"]
-    return int(pytest.main([*options, *tests], plugins=[Campaign(args)]))
+    campaign = Campaign(args)
+    status = int(pytest.main([*options, *tests], plugins=[campaign]))
+    return status or int(campaign.stale)
 
 
 if __name__ == "__main__":

@@ -40,8 +40,6 @@ from klopt.proof.cone_slack import (
     enclose_slack,
     enclose_value,
     is_zero,
-    norms_by_rows,
-    row_norms,
     slack_summed_exactly,
 )
 from klopt.proof.cone_upper_bound import upper_bound
@@ -50,8 +48,10 @@ from klopt.proof.convexity import curvature_beside, negative_curvature
 from klopt.proof.directed import (
     difference_down,
     norm_up,
+    norms_by_rows,
     product_up,
     quotient_up,
+    row_norms,
     sum_up,
     total_up,
 )

@@ -34,12 +34,13 @@ from scipy import sparse
 
 from klopt.arrays import FloatArray
 from klopt.proof.cone_membership import dual_room, in_dual_cone, in_second_order_cones
-from klopt.proof.cone_slack import MAX_EXACT_TERMS, enclose_slack, enclose_value, is_zero, row_norms
+from klopt.proof.cone_slack import MAX_EXACT_TERMS, enclose_slack, enclose_value, is_zero
 from klopt.proof.cone_witnesses import DualWitness, ProvenEnd
 from klopt.proof.convexity import curvature_beside
-from klopt.proof.directed import norm_up, product_up
+from klopt.proof.directed import norm_up, product_up, row_norms
 from klopt.proof.enclosure import (
     ETA,
+    INFLATION,
     UNIT_ROUNDOFF,
     Enclosure,
     enclose_dot,
@@ -52,7 +53,6 @@ from klopt.proof.enclosure import (
 from klopt.proof.exact_rank import independent_rows
 from klopt.proof.exact_sums import exact_row_sums
 from klopt.proof.linear_systems import shortest_correction
-from klopt.proof.semidefinite import is_positive_semidefinite, radius_norm
 from klopt.proof.statement import ConeStatement, VariableRange
 from klopt.proof.time_budget import exhausted
 
@@ -67,8 +67,6 @@ MAX_EXACT_RANK = 2_000
 """Entries of stationarity conditions whose dependence is decided in rationals."""
 MAX_WIDENINGS = 4
 """How often columns that a correction has moved join the system that it solves."""
-MAX_DENSE_CURVATURE = 1000
-"""Variables up to which the curvature of all terms is summed to one dense matrix."""
 
 
 def lower_bound(
@@ -222,9 +220,7 @@ class _Dual:
         count = products.count
         mid, terms = products.of(weighted)
         # Lemma E2 column by column: each has its own number of terms.
-        share = (count + 2) * UNIT_ROUNDOFF * (1 + 2.0**-20)
-        rad = share * terms * (1 + (count + 4) * 2 * UNIT_ROUNDOFF) + (count + 2) * 2.0**-1074
-        g = Enclosure(mid, np.where(count == 0, 0.0, rad))
+        g = Enclosure(mid, count * terms * (UNIT_ROUNDOFF * INFLATION) + count * ETA)
         # Adding 0 is exact.
         if statement.c.any():
             g = g + statement.c
@@ -291,33 +287,7 @@ class _Dual:
             if reach.any():
                 size = norm_up(reach)
                 total += product_up(phi, factor, size, size, 0.500001)
-        # One matrix may make up for what another one lacks by rounding.
-        if total and not np.isfinite(total) and self._is_convex():
-            return 0.0
         return total
-
-    def _is_convex(self) -> bool:
-        """Whether H itself is proven positive semidefinite."""
-        H = self._curvature()
-        return H is not None and is_positive_semidefinite(
-            H.mid, float(round_up(radius_norm(H.rad)))
-        )
-
-    def _curvature(self) -> Enclosure | None:
-        """H as one dense matrix; None where it is too large."""
-        n = self.w.size
-        if n > MAX_DENSE_CURVATURE:
-            return None
-        H = Enclosure.of(np.zeros((n, n)))
-        for matrix, factor in self._curvatures():
-            H = H + Enclosure.of(matrix.toarray()) * factor
-        # Rows of zeros are zeros of all matrices, not what is left of larger entries.
-        entries = np.zeros(n, dtype=bool)
-        for matrix, _ in self._curvatures():
-            entries |= np.asarray(abs(matrix) @ np.ones(n)) > 0
-        if (entries & ~H.mid.any(axis=1)).any():
-            return None
-        return H
 
     # Gradients that are exactly 0
 
@@ -448,7 +418,7 @@ class _Dual:
         # Products that underflow are kept by a term of their own: bounds of x may be large.
         reach = row_norms(by_column) * size + np.diff(by_column.indptr) * ETA
         # ... and b'y.
-        cost = float(enclose_norm(statement.b[used] * scale * root).upper) * size * 1.000001
+        cost = float(enclose_norm(statement.b[used] * scale * root).upper) * size * INFLATION
         if P is None:
             cost = min(cost, self._cost_by_slack(gradient, columns, used, scale * root, size))
         if P is not None:
@@ -456,7 +426,7 @@ class _Dual:
             reach = reach + row_norms(side) * size + np.diff(side.indptr) * ETA
             # -(w + d)'P(w + d)/2 changes by at most |w'Pd| + d'Pd/2.
             Pw = enclose_product(P, self.w)
-            cost += float(enclose_norm(Pw * w_scale).upper) * size * 1.000001
+            cost += float(enclose_norm(Pw * w_scale).upper) * size * INFLATION
             double = sparse.csr_array(sparse.diags_array(w_scale) @ side)
             norm = float(enclose_norm(double.data).upper)
             cost += norm * size * size * 0.500001
@@ -512,7 +482,7 @@ class _Dual:
         slack = enclose_slack(self.statement, u)[used]
         far = float(enclose_norm(slack * unit).upper) * size
         near = float(enclose_dot(u[columns], gradient[columns]).magnitude)
-        return (far + near) * 1.000001
+        return (far + near) * INFLATION
 
 
 def _lacking(gradient: Enclosure, known: VariableRange) -> Mask:

@@ -11,13 +11,8 @@ from scipy import sparse
 from klopt.arrays import FloatArray
 from klopt.model.cones import Cones, order_of, svec_entries
 from klopt.proof.cone_slack import is_zero, slack_summed_exactly
-from klopt.proof.enclosure import (
-    ETA,
-    UNIT_ROUNDOFF,
-    Enclosure,
-    round_down,
-    round_up,
-)
+from klopt.proof.directed import difference_down, product_up, sum_up
+from klopt.proof.enclosure import ETA, INFLATION, UNIT_ROUNDOFF, Enclosure, round_down
 from klopt.proof.power_cones import dual_power_room, in_dual_power_cones, in_power_cones
 from klopt.proof.rational_psd import rational_psd
 from klopt.proof.semidefinite import eigenvalue_floor, is_positive_semidefinite, radius_norm
@@ -55,7 +50,7 @@ def block_matrix(statement: ConeStatement, v: Enclosure) -> Enclosure:
         half = np.where(rows == columns, 1.0, np.sqrt(0.5))
         # sqrt(1/2) is rounded once, and both products may underflow; the diagonal and 0 are exact.
         scaled = v.mid * half
-        rounding = 3 * UNIT_ROUNDOFF * np.abs(scaled) + 2 * ETA
+        rounding = 2 * UNIT_ROUNDOFF * np.abs(scaled) + 2 * ETA
         rounding = np.where((rows == columns) | (v.mid == 0) & (v.rad == 0), 0.0, rounding)
         v = Enclosure(scaled, (v.rad * half + rounding) * (1 + 8 * UNIT_ROUNDOFF))
     mid = np.zeros((order, order))
@@ -124,8 +119,7 @@ def in_cone(statement: ConeStatement, kind: str, s: Enclosure, margin: float) ->
         return False
     if kind == "psd":
         M = block_matrix(statement, s)
-        lost = radius_norm(M.rad) + margin
-        if is_positive_semidefinite(M.mid, float(round_up(lost))):
+        if is_positive_semidefinite(M.mid, sum_up(radius_norm(M.rad), margin)):
             return True
         return _is_scaled_semidefinite(M, margin)
     if kind == "power":
@@ -174,13 +168,13 @@ def _is_scaled_semidefinite(M: Enclosure, margin: float) -> bool:
     exponents = exponent[:, None] + exponent
     mid = np.ldexp(M.mid, exponents)
     lost = radius_norm(np.ldexp(M.rad, exponents) + 4 * ETA)
-    lost += margin * 4.0 ** float(np.max(exponent)) * 1.000001
-    return is_positive_semidefinite(mid, float(round_up(lost)))
+    moved = product_up(margin, 4.0 ** float(np.max(exponent)))
+    return is_positive_semidefinite(mid, sum_up(lost, moved))
 
 
 def _widened(s: Enclosure, margin: float) -> Enclosure:
     """All numbers that are at most `margin` from one that is enclosed."""
-    return Enclosure(s.mid, (s.rad + margin) * (1 + 4 * UNIT_ROUNDOFF))
+    return Enclosure(s.mid, (s.rad + margin) * INFLATION)
 
 
 def _in_exponential(s: Enclosure, margin: float) -> bool:
@@ -221,8 +215,8 @@ def dual_room(statement: ConeStatement, y: FloatArray) -> FloatArray:
     for kind, block in cones.blocks():
         if kind == "psd":
             M = block_matrix(statement, Enclosure.of(y[block]))
-            floor = eigenvalue_floor(M.mid) - radius_norm(M.rad)
-            room[block] = max(floor * (1 - 4 * UNIT_ROUNDOFF), 0.0)
+            floor = difference_down(eigenvalue_floor(M.mid), radius_norm(M.rad))
+            room[block] = max(floor, 0.0)
         elif kind == "exp":
             room[block] = np.repeat(_dual_exponential_room(y[block].reshape(-1, 3)), 3)
         elif kind == "power":

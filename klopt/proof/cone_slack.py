@@ -1,4 +1,4 @@
-"""Slacks of a cone program, norms of rows and products, enclosed or summed without rounding."""
+"""Slacks of a cone program and values of its objective, enclosed or summed without rounding."""
 
 from __future__ import annotations
 
@@ -7,11 +7,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import FloatArray
-from klopt.proof.enclosure import (
-    UNIT_ROUNDOFF,
-    Enclosure,
-    enclose_dot,
-)
+from klopt.proof.enclosure import ETA, INFLATION, UNIT_ROUNDOFF, Enclosure, enclose_dot
 from klopt.proof.exact_sums import exact_dot, exact_row_sums
 from klopt.proof.statement import ConeStatement
 
@@ -22,8 +18,6 @@ __all__ = [
     "enclose_slack",
     "enclose_value",
     "is_zero",
-    "norms_by_rows",
-    "row_norms",
     "slack_summed_exactly",
 ]
 
@@ -46,8 +40,8 @@ def enclose_slack(statement: ConeStatement, x: FloatArray) -> Enclosure:
     image, terms = products.of(x)
     mid = b - image
     terms = terms + np.abs(b)
-    share = (count + 3) * UNIT_ROUNDOFF * (1 + 2.0**-20)
-    rad = share * terms * (1 + (count + 4) * 2 * UNIT_ROUNDOFF) + (count + 2) * 2.0**-1074
+    # Lemma E2 row by row: count products and b.
+    rad = (count + 1) * terms * (UNIT_ROUNDOFF * INFLATION) + count * ETA
     # Sums of zeros are exact; a product of numbers that are not 0 may be 0 by underflow.
     known = (count == 0) | products.are_zeros(x) & (b == 0)
     return Enclosure(mid, np.where(known, 0.0, rad))
@@ -96,21 +90,3 @@ def enclose_value(x: FloatArray, y: FloatArray) -> Enclosure:
         if np.isfinite(total.rad):
             return total
     return enclose_dot(x, y)
-
-
-def row_norms(rows: sparse.csr_array) -> FloatArray:
-    """Return upper bounds of the Euclidean norms of the rows; 0 for a row of zeros."""
-    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-    return norms_by_rows(rows.data, row, rows.shape[0])
-
-
-def norms_by_rows(entries: FloatArray, row: Indices, count: int) -> FloatArray:
-    """Return the same from entries and the row of each."""
-    size = np.abs(entries)
-    largest = float(np.max(size, initial=0.0))
-    if not 0.0 < largest < np.inf:
-        return np.full(count, 0.0 if largest == 0.0 else np.inf)
-    squares = np.bincount(row, weights=(size / largest) ** 2, minlength=count)
-    # Squares of entries below 1e-150 of the largest one may underflow.
-    number = np.bincount(row[size > 0], minlength=count)
-    return np.asarray(largest * (np.sqrt(squares) * 1.000001 + 1e-150 * number))

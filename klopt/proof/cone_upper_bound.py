@@ -33,18 +33,16 @@ from klopt.proof.cone_slack import (
     enclose_slack,
     enclose_value,
     is_zero,
-    norms_by_rows,
     slack_summed_exactly,
 )
 from klopt.proof.cone_witnesses import PrimalWitness, ProvenEnd
-from klopt.proof.directed import product_up
+from klopt.proof.directed import norm_up, norms_by_rows, product_up, sum_up
 from klopt.proof.enclosure import (
     ETA,
     UNIT_ROUNDOFF,
     Enclosure,
     enclose_dot,
     enclose_norm,
-    round_up,
 )
 from klopt.proof.exact_rank import independent_rows
 from klopt.proof.linear_systems import shortest_correction
@@ -135,7 +133,10 @@ class _Neighbourhood:
     size: float
 
     def spread(self, rows: Any) -> FloatArray:
-        """A bound of |rows D d| row by row: their norms times the size."""
+        """A bound of |rows D d| row by row: their norms times the size.
+
+        `norms_by_rows` leaves space for the roundings of what follows.
+        """
         D = self.D[rows.indices]
         # Products that underflow are kept by a term of their own, in rows that can move at all.
         moves = (rows.data != 0) & (D > 0)
@@ -237,8 +238,7 @@ def _violated(
     spread = step.spread(statement.rows) if step.size else np.zeros(statement.b.size)
     wide = Enclosure(slack.mid, slack.rad + spread)
     inequality = slice(cones.zero, cones.zero + cones.nonneg)
-    exactly = ~(spread > 0) & (slack.mid >= 0) & (slack.rad <= np.abs(slack.mid))
-    sure = (wide.lower >= 0) | statement.vacuous | exactly
+    sure = (wide.lower >= 0) | statement.vacuous
     sure[tight] = True
     if not sure[inequality].all():
         row = cones.zero + int(np.flatnonzero(~sure[inequality])[0])
@@ -261,7 +261,7 @@ def _violated(
         move = 0.0
         if step.size:
             move = float(enclose_norm(spread[block] * np.sqrt(statement.weight[block])).upper)
-        if in_cone(statement, kind, slack[block], move * 1.000001):
+        if in_cone(statement, kind, slack[block], move):
             continue
         # At the boundary, where nothing moves, exact numbers may still decide.
         if move or not in_cone_exactly(statement, kind, block, x, slack):
@@ -271,14 +271,16 @@ def _violated(
         Px = statement.enclose_curvature(first + index, x)
         value = enclose_dot(x, Px) * 0.5 + enclose_dot(ball.q, x) - ball.r
         change = _change(ball.P, Px + ball.q, step)
-        if value.upper + change * 1.000001 <= 0:
+        if value.upper + change <= 0:
             continue
         # At the boundary, where nothing moves, exact numbers may still decide.
         if step.size or not _is_met_exactly(ball, x):
             return f"quadratic constraint {index} is not proven at the point"
     if np.isfinite(statement.within):
-        far = enclose_norm(x).upper + step.size * float(enclose_norm(step.D).upper)
-        if not far * 1.000001 <= statement.within:
+        far = float(enclose_norm(x).upper)
+        if step.size:
+            far = sum_up(far, product_up(step.size, norm_up(step.D)))
+        if not far <= statement.within:
             return "the point is not within the declared bound of x"
     return ""
 
@@ -301,13 +303,13 @@ def _change(P: Any, gradient: Enclosure, step: _Neighbourhood) -> float:
     """How much x'Px/2 + q'x, with this gradient at x, may change over the neighbourhood."""
     if not step.size:
         return 0.0
-    first = float(enclose_norm(gradient * step.D).upper) * step.size
+    first = product_up(float(enclose_norm(gradient * step.D).upper), step.size)
     if P is None:
-        return first * 1.000001
+        return first
     # The entries of DPD, row by row or column by column.
     other = np.repeat(step.D, np.diff(P.indptr))
     norm = float(enclose_norm(Enclosure.of(P.data) * step.D[P.indices] * other).upper)
-    return (first + product_up(step.size, norm, step.size)) * 1.000001
+    return sum_up(first, product_up(norm, step.size, step.size))
 
 
 def _objective(statement: ConeStatement, x: FloatArray, step: _Neighbourhood) -> float:
@@ -319,7 +321,7 @@ def _objective(statement: ConeStatement, x: FloatArray, step: _Neighbourhood) ->
         value = value + enclose_dot(x, Px) * 0.5
         gradient = gradient + Px
     change = _change(statement.P, gradient, step)
-    return float(round_up(value.upper + change)) if change else float(value.upper)
+    return sum_up(float(value.upper), change) if change else float(value.upper)
 
 
 def doubtful_rows(statement: ConeStatement, x: FloatArray) -> Indices:

@@ -14,13 +14,13 @@ import numpy as np
 from scipy import sparse
 
 from klopt.arrays import FloatArray
-from klopt.proof.enclosure import ETA, UNIT_ROUNDOFF
+from klopt.proof.enclosure import ETA, INFLATION, UNIT_ROUNDOFF, gamma
 from klopt.proof.rational_psd import rational_psd
 from klopt.proof.semidefinite import eigenvalue_floor, is_positive_semidefinite, radius_norm
 
 __all__ = ["curvature_beside", "negative_curvature"]
 
-CURVATURE_SHARES = (0.5, 2.0**-4, 2.0**-8, 2.0**-14, 2.0**-20, 2.0**-28, 2.0**-36)
+CURVATURE_SHARES = tuple(np.ldexp(1.0, (-1, -4, -8, -14, -20, -28, -36)).tolist())
 """Shares of the diagonal that `curvature_beside` tries, powers of two so that products are exact."""
 MAX_ORDER = 3000
 """Blocks of a larger order are not factored: nothing is proven of them."""
@@ -48,7 +48,7 @@ def negative_curvature(P: Any) -> float:
     _, labels = connected_components(rows, directed=False)
     sizes = np.bincount(labels, minlength=1)
     alone = sizes[labels] == 1
-    phi = max(0.0, float(-np.min(rows.diagonal()[alone], initial=0.0)))
+    phi = 0.0 - float(np.min(rows.diagonal()[alone], initial=0.0))
     for label in np.flatnonzero(sizes > 1):
         index = np.flatnonzero(labels == label)
         if index.size > MAX_ORDER:
@@ -83,14 +83,15 @@ def curvature_beside(terms: list[tuple[Any, float]], columns: Any) -> FloatArray
         H += term
         size += np.abs(term)
     # Each entry is a sum of products; one matrix as it is has no rounding.
-    exact = len(rows) == 1 and rows[0][1] == 1.0
-    count = len(rows) + 3
-    rounding = 0.0 if exact else radius_norm(size * (count * UNIT_ROUNDOFF) + ETA * count)
+    rounding = 0.0
+    if [factor for _, factor in rows] != [1.0]:
+        rounding = radius_norm(size * (gamma(len(rows)) * INFLATION) + len(rows) * ETA)
     diagonal = H.diagonal()
     wanted = np.isin(support, columns)
     if wanted.sum() < np.size(columns) or not (diagonal[wanted] > 0).all():
         return None
-    margin = rounding + 4 * UNIT_ROUNDOFF * float(np.max(np.abs(diagonal), initial=0.0))
+    # The diagonal is rounded once more.
+    margin = (rounding + UNIT_ROUNDOFF * float(np.max(diagonal, initial=0.0))) * INFLATION
     for share in CURVATURE_SHARES if wanted.any() else (0.0,):
         taken = np.where(wanted, share * diagonal, 0.0)
         moved = H.copy()
@@ -98,7 +99,7 @@ def curvature_beside(terms: list[tuple[Any, float]], columns: Any) -> FloatArray
         if _is_diagonal(moved) and not rounding:
             proven = bool((moved.diagonal() >= 0).all())
         else:
-            proven = is_positive_semidefinite(moved, margin * (1 + 4 * UNIT_ROUNDOFF))
+            proven = is_positive_semidefinite(moved, margin)
         if proven:
             found = np.zeros(rows[0][0].shape[0])
             found[support] = taken
@@ -116,4 +117,4 @@ def _of_block(block: Any) -> float:
     # Singular blocks: exact arithmetic decides, where it is not too much work.
     if rational_psd(sparse.csc_array(block)):
         return 0.0
-    return max(0.0, -eigenvalue_floor(block))
+    return -eigenvalue_floor(block)

@@ -10,11 +10,24 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
+from scipy import sparse
 
 from klopt.arrays import FloatArray
-from klopt.proof.enclosure import SAFE_SQUARES, UNIT_ROUNDOFF, enclose_norm, gamma
+from klopt.proof.enclosure import INFLATION, enclose_norm, enlarged
 
-__all__ = ["difference_down", "norm_up", "product_up", "quotient_up", "sum_up", "total_up"]
+__all__ = [
+    "difference_down",
+    "norm_up",
+    "norms_by_rows",
+    "product_up",
+    "quotient_up",
+    "row_norms",
+    "sum_up",
+    "total_up",
+]
+
+Indices = npt.NDArray[np.intp]
 
 
 def sum_up(*terms: float) -> float:
@@ -67,9 +80,8 @@ def total_up(x: FloatArray) -> float:
     >>> total_up(np.full(10, 0.1)) >= 1.0
     True
     """
-    total = float(np.add.reduce(x, axis=None))
-    total = total * (1 + gamma(x.size + 1) + 4 * UNIT_ROUNDOFF)
-    return math.nextafter(total, math.inf) if total < math.inf else math.inf
+    total = float(enlarged(np.add.reduce(x, axis=None), x.size))
+    return total if total < math.inf else math.inf
 
 
 def norm_up(x: FloatArray) -> float:
@@ -78,9 +90,23 @@ def norm_up(x: FloatArray) -> float:
     >>> norm_up(np.array([3.0, 4.0])) >= 5.0, norm_up(np.array([3e-200, 4e-200])) < 5.1e-200
     (True, True)
     """
-    # An overflow is seen below: `vdot` does not warn of it.
-    squares = float(np.vdot(x, x))
-    if SAFE_SQUARES < squares < 1 / SAFE_SQUARES:
-        return math.sqrt(squares) * (1 + gamma(x.size + 8))
-    length = enclose_norm(x).upper
-    return float(length) if length < math.inf else math.inf
+    length = float(enclose_norm(x).upper)
+    return length if length < math.inf else math.inf
+
+
+def row_norms(rows: sparse.csr_array) -> FloatArray:
+    """Return upper bounds of the Euclidean norms of the rows; 0 for a row of zeros."""
+    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    return norms_by_rows(rows.data, row, rows.shape[0])
+
+
+def norms_by_rows(entries: FloatArray, row: Indices, count: int) -> FloatArray:
+    """Return the same from entries and the row of each."""
+    size = np.abs(entries)
+    largest = float(np.max(size, initial=0.0))
+    if not 0.0 < largest < np.inf:
+        return np.full(count, 0.0 if largest == 0.0 else np.inf)
+    squares = np.bincount(row, weights=(size / largest) ** 2, minlength=count)
+    # Squares of entries below 1e-150 of the largest one may underflow.
+    number = np.bincount(row[size > 0], minlength=count)
+    return np.asarray(largest * (np.sqrt(squares) * INFLATION + 1e-150 * number))

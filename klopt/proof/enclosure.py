@@ -36,6 +36,7 @@ from klopt.arrays import FloatArray
 
 __all__ = [
     "ETA",
+    "INFLATION",
     "UNIT_ROUNDOFF",
     "Enclosure",
     "EnclosureLike",
@@ -44,6 +45,7 @@ __all__ = [
     "enclose_norm",
     "enclose_product",
     "enclose_sum",
+    "enlarged",
     "gamma",
     "round_down",
     "round_up",
@@ -53,6 +55,8 @@ UNIT_ROUNDOFF = 2.0**-53
 """u: the largest relative error of one operation in rounding to nearest."""
 ETA = 2.0**-1074
 """The smallest positive number: the largest absolute error of a product that underflows."""
+INFLATION = 1.000001
+"""Covers the roundings in the evaluation of a bound of errors: a hundred million in a row, and more."""
 SAFE_SQUARES = 1e-280
 """Sums of squares from here to its reciprocal: their underflow is below their rounding."""
 ELEMENTARY_ULPS = 4.0
@@ -83,8 +87,8 @@ def round_down(x: Any) -> Any:
     return np.nextafter(x, -np.inf)
 
 
-def _enlarged(radius: Any, operations: int = 0) -> Any:
-    """A radius computed by a few operations, or by so many more in a row, as an upper bound.
+def enlarged(radius: Any, operations: int = 0) -> Any:
+    """Return an upper bound of a radius computed by a few operations, or by so many more in a row.
 
     Each of up to four sums of so many products may lose eta / 2 per product.
     """
@@ -124,9 +128,9 @@ class Enclosure:
         """Return the enclosure of all numbers from lower to upper."""
         mid = lower + (upper - lower) / 2
         if isinstance(mid, float):
-            return cls(mid, _enlarged(max(upper - mid, mid - lower)))
+            return cls(mid, enlarged(max(upper - mid, mid - lower)))
         reach = np.maximum(upper - mid, mid - lower)
-        return cls(mid, _enlarged(reach))
+        return cls(mid, enlarged(reach))
 
     # Its ends
 
@@ -197,7 +201,7 @@ class Enclosure:
         else:
             mid = self.mid + other
             spread = self.rad
-        return Enclosure(mid, _enlarged(spread + UNIT_ROUNDOFF * abs(mid)))
+        return Enclosure(mid, enlarged(spread + UNIT_ROUNDOFF * abs(mid)))
 
     __radd__ = __add__
 
@@ -214,7 +218,7 @@ class Enclosure:
         else:
             mid = self.mid * other
             spread = self.rad * abs(other)
-        return Enclosure(mid, _enlarged(UNIT_ROUNDOFF * abs(mid) + spread))
+        return Enclosure(mid, enlarged(UNIT_ROUNDOFF * abs(mid) + spread))
 
     __rmul__ = __mul__
 
@@ -230,7 +234,7 @@ class Enclosure:
             least = (np.abs(b.mid) - b.rad) * (1 - 4 * UNIT_ROUNDOFF)
             # Radius over divisor first: their product with a small quotient may underflow.
             spread = self.rad / least + (size + ETA) * (b.rad / least)
-            rad = _enlarged(UNIT_ROUNDOFF * size + spread)
+            rad = enlarged(UNIT_ROUNDOFF * size + spread)
             sure = (least > 0) & np.isfinite(rad)
         return Enclosure(_plain(np.where(sure, mid, 0.0)), _plain(np.where(sure, rad, np.inf)))
 
@@ -287,7 +291,7 @@ class Enclosure:
         mid = np.add.reduce(self.mid, axis)
         terms = np.add.reduce(abs(self.mid), axis)
         spread = np.add.reduce(self.rad, axis)
-        rad = _enlarged(gamma(count) * terms + spread, count)
+        rad = enlarged(gamma(count) * terms + spread, count)
         return Enclosure(_plain(mid), _plain(rad))
 
     def __matmul__(self, other: Any) -> Enclosure:
@@ -302,7 +306,7 @@ class Enclosure:
             rad = rad + A @ b.rad
         if _has_radius(self.rad):
             rad = rad + self.rad @ (B + b.rad)
-        return Enclosure(_plain(mid), _plain(_enlarged(rad, terms)))
+        return Enclosure(_plain(mid), _plain(enlarged(rad, terms)))
 
     def __rmatmul__(self, other: Any) -> Enclosure:
         return _exact_factor(other) @ self
@@ -324,7 +328,7 @@ def _quotient(a: Enclosure, b: Enclosure) -> Enclosure:
     size = abs(mid)
     # Radius over divisor first: their product with a small quotient may underflow.
     spread = a.rad / least + (size + ETA) * (b.rad / least)
-    rad = float(_enlarged(UNIT_ROUNDOFF * size + spread))
+    rad = float(enlarged(UNIT_ROUNDOFF * size + spread))
     return Enclosure(mid, rad) if math.isfinite(rad) else Enclosure(0.0, math.inf)
 
 
@@ -402,7 +406,7 @@ def enclose_sum(terms: Sequence[EnclosureLike], plus: FloatArray | None = None) 
         return Enclosure(0.0, math.inf)
     if not error and not spread:
         return Enclosure(mid, 0.0)
-    return Enclosure(mid, _enlarged(spread + abs(error)))
+    return Enclosure(mid, enlarged(spread + abs(error)))
 
 
 def enclose_dot(x: EnclosureLike, y: EnclosureLike) -> Enclosure:
@@ -446,7 +450,7 @@ def _dot(x: FloatArray, y: FloatArray, rad: FloatArray | None) -> Enclosure:
     total = gamma(n) * terms
     if rad is not None:
         total += float(sizes @ rad)
-    return Enclosure(mid, _enlarged(total, n))
+    return Enclosure(mid, enlarged(total, n))
 
 
 def enclose_norm(x: EnclosureLike) -> Enclosure:
@@ -476,13 +480,13 @@ def enclose_norm(x: EnclosureLike) -> Enclosure:
             # | ||x|| - ||mid|| | <= ||rad||.
             length = _norm(squares, v.size)
             reach = _norm(spread, v.size)
-            return Enclosure(length.mid, _enlarged(length.rad + reach.mid + reach.rad))
+            return Enclosure(length.mid, enlarged(length.rad + reach.mid + reach.rad))
     # A power of two, so that squares neither overflow nor underflow and scaling is exact.
     largest = float(np.max(v.magnitude, initial=0.0))
     if not 0.0 < largest < math.inf:
         return Enclosure(0.0, largest)
     unit = 2.0 ** math.frexp(largest)[1] if largest < 2.0**1000 else 2.0**1000
-    scaled = Enclosure(v.mid / unit, _enlarged(v.rad / unit))
+    scaled = Enclosure(v.mid / unit, enlarged(v.rad / unit))
     return (scaled * scaled).sum().sqrt() * unit
 
 
@@ -494,7 +498,7 @@ def _sum_of_squares(x: FloatArray) -> float:
 def _norm(squares: float, size: int) -> Enclosure:
     """The root of a computed sum of squares: Lemma E2, whose relative error the root halves."""
     length = math.sqrt(squares)
-    return Enclosure(length, _enlarged(gamma(size + 4) * length))
+    return Enclosure(length, enlarged(gamma(size + 4) * length))
 
 
 def enclose_kernel_product(
@@ -523,8 +527,8 @@ def enclose_kernel_product(
     d = K.diagonal() if diagonal is None else diagonal
     r = round_up(np.sqrt(round_up(np.maximum(d - floor, np.abs(d)))))
     mid = v.mid if isinstance(v, Enclosure) else v
-    # Rounded up where it underflows: an r_i may be large.
-    size = math.nextafter(gamma(n) * _enlarged(float(r @ np.abs(mid)), n), math.inf)
+    # In this order: gamma times a size next to underflow would be 0, where r may be large.
+    rad = gamma(n) * r * enlarged(float(r @ np.abs(mid)), n)
     if isinstance(v, Enclosure):
-        size += _enlarged(float(r @ v.rad), n)
-    return Enclosure(cast(FloatArray, K @ mid), _enlarged(r * size, n))
+        rad += r * enlarged(float(r @ v.rad), n)
+    return Enclosure(cast(FloatArray, K @ mid), enlarged(rad, n))

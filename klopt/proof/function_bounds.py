@@ -42,12 +42,12 @@ from klopt.proof.convexity import curvature_beside
 from klopt.proof.directed import difference_down, product_up, sum_up, total_up
 from klopt.proof.enclosure import (
     ETA,
-    UNIT_ROUNDOFF,
     Enclosure,
     EnclosureLike,
     enclose_kernel_product,
     enclose_product,
     enclose_sum,
+    enlarged,
     gamma,
 )
 from klopt.proof.rational_psd import rational_psd
@@ -206,8 +206,7 @@ def _by_formula(
         terms = [value]
         if near.rad.any():
             first = float((np.abs(g.mid) + g.rad) @ near.rad)
-            first = sum_up(product_up(first, 1 + gamma(p.size + 4)), p.size * ETA)
-            terms.append(Enclosure(0.0, first))
+            terms.append(Enclosure(0.0, enlarged(first, p.size)))
             matrix = _matrix(function)
             if matrix is not None:
                 size = _weighted(function, total_up(near.rad))
@@ -260,7 +259,7 @@ def _coefficients(function: KernelQuadratic, p: FloatArray) -> Enclosure:
         return Enclosure.of(z)
     size = np.bincount(function.point, weights=np.abs(terms), minlength=n)
     # Each term is rounded once, and so is each sum.
-    return Enclosure(z, size * gamma(count + 4) + (count + 1) * 2.0**-1073)
+    return Enclosure(z, enlarged(size * gamma(count), count))
 
 
 def _spread(function: Objective, square: float) -> float:
@@ -366,16 +365,14 @@ def _by_oracle(
 def _stated(value: float, accuracy: float) -> Enclosure:
     if not math.isfinite(value):
         return Enclosure(0.0, math.inf)
-    radius = accuracy * (1 + abs(value)) * (1 + 8 * UNIT_ROUNDOFF)
-    return Enclosure(value, radius)
+    return Enclosure(value, enlarged(accuracy * (1 + abs(value))))
 
 
 def _stated_vector(g: FloatArray, accuracy: float) -> Enclosure:
     if not np.isfinite(g).all():
         return Enclosure(np.zeros(g.shape), np.full(g.shape, np.inf))
     size = float(np.abs(g).max(initial=0.0))
-    radius = accuracy * (1 + size) * (1 + 8 * UNIT_ROUNDOFF)
-    return Enclosure(np.asarray(g, float), np.full(g.shape, radius))
+    return Enclosure(np.asarray(g, float), np.full(g.shape, enlarged(accuracy * (1 + size))))
 
 
 def _lower_by_cuts(
@@ -470,7 +467,7 @@ def _times(M: FloatArray, sizes: FloatArray, v: Enclosure) -> Enclosure:
     # Rounded up where it underflows: entries of M may be large.
     terms = sizes @ (gamma(n) * np.abs(v.mid) + v.rad + ETA)
     # A sum of n products of sums of two, and underflow.
-    return Enclosure(M @ v.mid, terms * (1 + (2 * n + 16) * UNIT_ROUNDOFF) + (2 * n + 4) * ETA)
+    return Enclosure(M @ v.mid, enlarged(terms, n))
 
 
 def _plus(v: Enclosure, linear: FloatArray) -> Enclosure:

@@ -25,8 +25,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.proof.directed import product_up
-from klopt.proof.enclosure import ETA, UNIT_ROUNDOFF, Enclosure, gamma, round_up
+from klopt.proof.enclosure import ETA, UNIT_ROUNDOFF, Enclosure, enlarged, gamma, round_up
 
 __all__ = ["enclose_in_blocks", "enclose_in_slices", "entry_bounds"]
 
@@ -59,7 +58,7 @@ def enclose_in_blocks(K: FloatArray, v: FloatArray, r: FloatArray) -> Enclosure:
     True
     """
     n = len(K)
-    size = float(r @ np.abs(v))
+    size = enlarged(float(r @ np.abs(v)), n)
     support = np.flatnonzero(v)
     if SPARSE * support.size < n:
         # Terms that are 0 cost nothing and err by nothing.
@@ -71,12 +70,8 @@ def enclose_in_blocks(K: FloatArray, v: FloatArray, r: FloatArray) -> Enclosure:
     mid = parts[0]
     for part in parts[1:]:
         mid += part
-    # 2 n + 32 more units cover the rounding of the size and of the radius itself.
-    enlarged = 1 + (2 * n + 32) * UNIT_ROUNDOFF
-    # The size and its share may underflow where an r_i is large: both are rounded up.
-    share = product_up(gamma(min(n, BLOCK) + len(parts)), size + n * ETA)
-    rad = share * enlarged * r + (n + 4) * ETA
-    return Enclosure(mid, rad)
+    # In this order: gamma times a size next to underflow would be 0, where r may be large.
+    return Enclosure(mid, enlarged(gamma(min(n, BLOCK) + len(parts)) * r * size, n))
 
 
 def enclose_in_slices(
@@ -103,7 +98,7 @@ def enclose_in_slices(
 
     mid = np.empty(n)
     rad = np.empty(n)
-    left = len(v) * 2.0 ** (2 - SLICES * bits)
+    left = len(v) * 2.0 ** (1 - SLICES * bits)
     for start in range(0, n, ROWS):
         rows = slice(start, min(start + ROWS, n))
         scaled, exponents = _scaled(K[rows])
@@ -115,7 +110,7 @@ def enclose_in_slices(
         table = np.hstack(columns)
         mid[rows] = [_sum(row) for row in table.tolist()]
         rad[rows] = np.ldexp(left, shifts) + (table.shape[1] + 4) * ETA
-    rad = (rad + UNIT_ROUNDOFF * np.abs(mid)) * (1 + 8 * UNIT_ROUNDOFF)
+    rad = enlarged(rad + UNIT_ROUNDOFF * np.abs(mid))
     sure = np.isfinite(mid) & np.isfinite(rad)
     return Enclosure(np.where(sure, mid, 0.0), np.where(sure, rad, np.inf))
 

@@ -31,8 +31,9 @@ import numpy as np
 from scipy import sparse
 
 from klopt.arrays import FloatArray
+from klopt.proof.directed import difference_down, norm_up, quotient_up, row_norms, sum_up
 from klopt.proof.enclosure import (
-    ETA,
+    INFLATION,
     UNIT_ROUNDOFF,
     Enclosure,
     enclose_norm,
@@ -54,6 +55,8 @@ SMALLEST_ROW = 1e-250
 """Entries of smaller rows may have lost digits to underflow."""
 UNDERFLOW = 2.0**-110
 """What underflow may have taken from an entry of a row of unit size."""
+SMALLEST_SQUARE = 1e-25
+"""Of the entries of a row that only it has: smaller ones make long corrections."""
 MAX_ENTRIES = 6e7
 """Entries of a dense matrix on the way."""
 MAX_DENSITY = 0.1
@@ -62,8 +65,6 @@ SPARSE_PRODUCT = 5.0
 """How much longer a product of sparse factors takes than their factorisation ..."""
 FACTOR_PASSES = 2 * (1 + SPARSE_PRODUCT)
 """... and what both take for two shifts, in factorisations."""
-MAX_ORTHONORMALITY_ERROR = 0.5
-"""alpha of Lemma S2 beyond which nothing is claimed."""
 
 
 def shortest_correction(B: Any, r: Enclosure, relative_error: float = 0.0) -> float:
@@ -106,11 +107,11 @@ def shortest_correction(B: Any, r: Enclosure, relative_error: float = 0.0) -> fl
         rows: Any = sparse.csr_array(sparse.diags_array(unit) @ B)
     else:
         rows = B * unit[:, None]
-    right = Enclosure(r.mid * unit, r.rad * unit * (1 + 4 * UNIT_ROUNDOFF) + 4 * ETA)
+    right = r * unit
     # Entries that have underflowed, here or on the way here, count with an error of their own.
     spread: Any = UNDERFLOW
     if np.ndim(radius):
-        spread = radius * unit[:, None] * (1 + 4 * UNIT_ROUNDOFF) + UNDERFLOW
+        spread = radius * unit[:, None] * INFLATION + UNDERFLOW
 
     # Cheap lemmas first.
     if _is_sparse(rows):
@@ -134,9 +135,8 @@ def shortest_correction(B: Any, r: Enclosure, relative_error: float = 0.0) -> fl
     with np.errstate(over="ignore", invalid="ignore"):
         C = enclose_product(T.T, Enclosure(dense, relative_error * np.abs(dense) + spread))
         sigma = _smallest_singular_value(C)
-    if not sigma > 0:
-        return math.inf
-    return float((enclose_norm(enclose_product(T.T, right)) / sigma).upper)
+        lengths = enclose_norm(enclose_product(T.T, right))
+    return quotient_up(float(lengths.upper), sigma)
 
 
 def _is_sparse(value: Any) -> bool:
@@ -151,12 +151,10 @@ def _by_disjoint_rows(B: Any, r: Enclosure, relative_error: float) -> float:
     used = alone[B.indices]
     row = np.repeat(np.arange(m), np.diff(B.indptr))[used]
     data = B.data[used]
-    squares = np.bincount(row, weights=data * data, minlength=m)
-    count = np.bincount(row, minlength=m)
-    # Rows are of unit size: what underflows is below the roundings of a row that is used.
-    lower = squares * (1 - (count + 4) * 2 * UNIT_ROUNDOFF - 4 * relative_error)
-    lower = lower - 4 * count * UNDERFLOW
-    own = lower > 1e-25
+    # The least that the entries of the exact B can be: 0 where they may be.
+    least = np.maximum(np.abs(data) * (1 - relative_error) - UNDERFLOW, 0.0)
+    squares = np.bincount(row, weights=least * least, minlength=m) / INFLATION
+    own = squares > SMALLEST_SQUARE
     if 2 * np.count_nonzero(own) < m:
         return math.inf
     first = 0.0
@@ -166,16 +164,11 @@ def _by_disjoint_rows(B: Any, r: Enclosure, relative_error: float) -> float:
         first = shortest_correction(shared[~own], r[~own], relative_error)
         if not first < math.inf:
             return math.inf
-        size = shared.copy()
-        size.data = size.data**2
-        norms = np.sqrt(np.asarray(size @ np.ones(size.shape[1])))
-        reach = norms * first * (1 + gamma(k + 8) + 2 * relative_error) * 1.000001
-        # Squares of small entries may have underflowed.
-        reach = reach + 1e-30 * first
-        right = Enclosure(r.mid, np.where(own, r.rad + reach * 1.000001, r.rad))
-    weight = Enclosure.of(np.sqrt(lower[own]) * (1 - 4 * UNIT_ROUNDOFF))
-    second = float(enclose_norm(right[own] / weight).upper)
-    return math.hypot(first, second) * 1.000001 if first else second
+        # The most that d' moves the other rows, over all matrices within the error.
+        norms = row_norms(shared) * (1 + relative_error) + k * UNDERFLOW
+        right = r + Enclosure(np.zeros(m), norms * first * INFLATION)
+    second = norm_up((right[own] / Enclosure.of(squares[own]).sqrt()).magnitude)
+    return norm_up(np.array([first, second]))
 
 
 def _by_gram(B: Any, r: Enclosure, relative_error: float, spread: Any) -> float:
@@ -185,39 +178,35 @@ def _by_gram(B: Any, r: Enclosure, relative_error: float, spread: Any) -> float:
     m, k = B.shape
     if _is_sparse(B):
         terms = int(np.max(np.diff(B.indptr)))
-        squares = float(np.sum(B.data * B.data))
+        size = norm_up(B.data)
         G = (B @ B.T).toarray()
     else:
         terms = k
-        squares = float(np.sum(B * B))
+        size = norm_up(B)
         G = B @ B.T
-    # |B||B'| has a Frobenius norm of at most ||B||_F^2.
-    share = gamma(terms + 4) + 2.1 * relative_error
-    squares *= 1 + gamma(m * k + 4)
-    off = share * squares
-    wide = float(np.sqrt(np.sum(np.square(spread)))) * (1 + gamma(m * k + 8))
-    if not np.ndim(spread):
-        wide *= math.sqrt(m * k) * 1.000001
-    off += 2.1 * wide * math.sqrt(squares) + wide * wide * 1.1
+    # The Frobenius norm of what the exact B may differ by, and of what BB' then does:
+    # |B||B'| has a norm of at most ||B||^2.
+    error = relative_error * size
+    error += norm_up(spread) if np.ndim(spread) else m * k * UNDERFLOW
+    off = gamma(terms) * size**2 + (2 * size + error) * error
     L, failed = dpotrf(G, lower=1, clean=1)
     if failed:
         return math.inf
-    inverse, failed = dtrtri(L, lower=1)
-    if failed or not np.isfinite(inverse).all():
-        return math.inf
+    inverse, _ = dtrtri(L, lower=1)
     T = np.tril(inverse).T
     with np.errstate(over="ignore", invalid="ignore"):
         M = T.T @ (G @ T)
         M.flat[:: m + 1] -= 1.0
-        norm = float(np.sum(T * T)) * (1 + gamma(m * m + 4))
-        size = float(np.sqrt(np.sum(G * G))) * (1 + gamma(m * m + 8))
-        # Two products of m terms, each off by gamma_m |T'||G||T| at most, and the diagonal.
-        rounding = norm * (off + 3 * gamma(m + 6) * size) + 4 * UNIT_ROUNDOFF * m
-        alpha = float(np.sqrt(np.sum(M * M))) * (1 + gamma(m * m + 8)) + rounding * 1.000001
-    if not alpha < MAX_ORTHONORMALITY_ERROR:
-        return math.inf
-    sigma = math.sqrt(1 - alpha) * (1 - 16 * UNIT_ROUNDOFF)
-    return float((enclose_norm(enclose_product(T.T, r)) / sigma).upper)
+        # Two products of m terms, |T'||G||T| in size, and the diagonal.
+        rounding = norm_up(T) ** 2 * (off + gamma(2 * m + 1) * norm_up(G))
+        alpha = sum_up(norm_up(M), rounding * INFLATION)
+        lengths = enclose_norm(enclose_product(T.T, r))
+    return quotient_up(float(lengths.upper), _root_of_rest(alpha))
+
+
+def _root_of_rest(alpha: float) -> float:
+    """A lower bound of sqrt(1 - alpha), the singular values of Lemma S2; 0 where there is none."""
+    return float(Enclosure.of(difference_down(1.0, alpha)).sqrt().lower)
 
 
 def _by_sparse_factor(B: Any, r: Enclosure, relative_error: float) -> float:
@@ -229,11 +218,10 @@ def _by_sparse_factor(B: Any, r: Enclosure, relative_error: float) -> float:
     if G.nnz > MAX_DENSITY * m * m or not can_be_factored(G, FACTOR_PASSES):
         return math.inf
     size = abs(B)
-    # |fl(BB') - BB'| entry by entry, by the longest row; of entries that have underflowed, too.
+    # The largest row sum of |fl(BB') - BB'|, by the longest row; of what has underflowed, too.
     longest = int(np.max(np.diff(B.indptr)))
-    share = gamma(longest + 4) + 2.1 * relative_error
-    off = float(np.max(size @ (size.T @ np.ones(m)))) * share * 1.0001
-    off += 4.0 * m * longest * UNDERFLOW
+    share = gamma(longest) + (2 + relative_error) * relative_error
+    off = float(np.max(size @ (size.T @ np.ones(m)))) * share + 4.0 * m * longest * UNDERFLOW
     for t in (1e-6, 1e-11):
         if exhausted():
             return math.inf
@@ -257,16 +245,17 @@ def _by_sparse_factor(B: Any, r: Enclosure, relative_error: float) -> float:
             return math.inf
         L = sparse.csr_array(factor.L)
         scaled = sparse.csr_array(sparse.diags_array(D) @ L.T)
-        E = abs(sparse.csr_array(shifted[order][:, order]) - L @ scaled)
+        placed = sparse.csr_array(shifted[order][:, order])
         ones = np.ones(m)
-        rows = np.asarray(E @ ones) * (1 + gamma(m + 4))
-        # The roundings of the product, of G - t I and of the difference.
+        rows = abs(placed - L @ scaled) @ ones
+        # The roundings of the products, of DL' and of G - t I.
         length = int(np.max(np.diff(L.indptr)))
-        rows += 1.0001 * gamma(length + 6) * (abs(L) @ (abs(scaled) @ ones))
-        rows += 4 * UNIT_ROUNDOFF * (abs(shifted)[order] @ ones + t)
-        floor = t * (1 - 4 * UNIT_ROUNDOFF) - (float(np.max(rows)) + off) * 1.000001
-        if floor > 0:
-            return float((enclose_norm(r) / Enclosure.of(floor).sqrt()).upper)
+        rows += gamma(length + 1) * (abs(L) @ (abs(scaled) @ ones))
+        rows += UNIT_ROUNDOFF * np.abs(placed.diagonal())
+        floor = difference_down(t, (float(np.max(rows)) + off) * INFLATION)
+        bound = quotient_up(float(enclose_norm(r).upper), float(Enclosure.of(floor).sqrt().lower))
+        if bound < math.inf:
+            return bound
     return math.inf
 
 
@@ -279,23 +268,11 @@ def _triangular_inverse(B: FloatArray) -> FloatArray | None:
     if R.shape[0] < len(B):
         return None
     T, failed = dtrtri(R)
-    if failed or not np.isfinite(T).all():
-        return None
-    return np.triu(np.asarray(T, float))
+    return None if failed else np.triu(np.asarray(T, float))
 
 
 def _smallest_singular_value(C: Enclosure) -> float:
     """A lower bound over all matrices enclosed (Lemma S2); 0 where none is proven."""
-    m, k = C.mid.shape
-    M = C.mid @ C.mid.T
-    M.flat[:: m + 1] -= 1.0
-    squares = float(np.sum(C.mid * C.mid))
-    # |fl(CC') - CC'| <= gamma_k |C||C'|, whose Frobenius norm is at most gamma_k ||C||_F^2; the
-    # diagonal has one more rounding.
-    rounding = gamma(k + 4) * squares * 1.01 + 4 * UNIT_ROUNDOFF * m
-    alpha = float(np.sqrt(np.sum(M * M))) * (1 + gamma(m * m + 8)) + rounding
-    if not alpha < MAX_ORTHONORMALITY_ERROR:
-        return 0.0
-    # Squares of radii below 1e-160 may underflow.
-    spread = float(np.sqrt(np.sum(C.rad * C.rad))) * (1 + gamma(m * k + 8)) + m * k * 1e-160
-    return float(math.sqrt(1 - alpha) * (1 - 8 * UNIT_ROUNDOFF) - spread * (1 + 8 * UNIT_ROUNDOFF))
+    M = Enclosure.of(C.mid) @ C.mid.T - np.eye(len(C))
+    alpha = sum_up(norm_up(M.mid), norm_up(M.rad))
+    return difference_down(_root_of_rest(alpha), norm_up(C.rad))

@@ -30,15 +30,17 @@ from typing import cast
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.proof.directed import norm_up, product_up, quotient_up
+from klopt.proof.directed import norm_up, product_up, quotient_up, sum_up
 from klopt.proof.enclosure import (
     ELEMENTARY_ULPS,
     ETA,
+    INFLATION,
     UNIT_ROUNDOFF,
     Enclosure,
     EnclosureLike,
     enclose_norm,
     enclose_sum,
+    enlarged,
     gamma,
 )
 
@@ -100,7 +102,7 @@ def enclose_log_det(A: EnclosureLike) -> LogDet:
     if not tau < 0.5:
         return LogDet(NOTHING, None, math.inf)
     # tau^2 / (2 (1 - tau)) <= tau^2 for tau < 1/2.
-    rest = Enclosure(0.0, tau * tau * (1 + 4 * UNIT_ROUNDOFF) + ETA)
+    rest = Enclosure(0.0, enlarged(tau * tau))
     trace = _total(T.mid.diagonal(), float(T.rad.trace()))
     return LogDet(_minus_twice_logs(X.diagonal(), [trace, rest]), cast(FloatArray, X), tau)
 
@@ -114,14 +116,13 @@ def _minus_twice_logs(x: FloatArray, plus: list[Enclosure]) -> Enclosure:
 
 def _total(terms: FloatArray, spread: float) -> Enclosure:
     """The sum of a vector, its midpoint correctly rounded; `spread` is the sum of its radii."""
-    spread = spread * (1 + gamma(terms.size + 2)) + terms.size * ETA
     if not (math.isfinite(spread) and np.isfinite(terms).all()):
         return NOTHING
     try:
         total = math.fsum(terms.tolist())
     except OverflowError:
         return NOTHING
-    return Enclosure(total, (spread + UNIT_ROUNDOFF * abs(total)) * (1 + 4 * UNIT_ROUNDOFF))
+    return Enclosure(total, enlarged(spread + UNIT_ROUNDOFF * abs(total), terms.size))
 
 
 def _plus_identity(A: Enclosure, factor: float) -> Enclosure:
@@ -129,8 +130,8 @@ def _plus_identity(A: Enclosure, factor: float) -> Enclosure:
     step = len(A) + 1
     A.mid.flat[::step] += factor
     # One more rounding (Lemma E1).
-    A.rad.flat[::step] += UNIT_ROUNDOFF * np.abs(A.mid.flat[::step])
-    A.rad.flat[::step] *= 1 + 4 * UNIT_ROUNDOFF
+    error = A.rad.diagonal() + UNIT_ROUNDOFF * np.abs(A.mid.diagonal())
+    A.rad.flat[::step] = enlarged(error)
     return A
 
 
@@ -143,12 +144,12 @@ def enclose_congruence(F: EnclosureLike, A: EnclosureLike) -> Enclosure:
     left, left_rad = _parts(F)
     middle, middle_rad = _parts(A)
     n = len(middle)
-    # Two products of n terms each, and a few roundings to spare.
-    g = gamma(2 * n + 16)
+    # Two products of n terms each, and the mean with the transpose.
+    g = gamma(2 * n + 1)
     mid = left @ middle @ left.T
     H = np.abs(left)
     if left_rad is not None:
-        H += left_rad * ((1 + 1 / g) * (1 + 8 * UNIT_ROUNDOFF))
+        H += left_rad * ((1 + 1 / g) * INFLATION)
     inner = g * np.abs(middle)
     # This product may underflow where H is large.
     inner += ETA
@@ -161,7 +162,7 @@ def enclose_congruence(F: EnclosureLike, A: EnclosureLike) -> Enclosure:
     mid = mid + mid.T
     mid *= 0.5
     rad = outer + outer.T
-    rad *= 0.5 * (1 + 2 * g) * (1 + 16 * UNIT_ROUNDOFF)
+    rad *= 0.5 * INFLATION
     rad += (4 * n + 2) * ETA
     return Enclosure(mid, rad)
 
@@ -214,7 +215,7 @@ def enclose_relative_log_det(
         off += quotient_up(product_up(2.0, size, spread), factor_size)
     half_size = norm_up(half) + product_up(norm_up(found.X), factor_size, off)
     square = quotient_up(product_up(half_size, half_size), 1 - found.defect)
-    response = (size + square) * (1 + 64 * UNIT_ROUNDOFF)
+    response = (size + square) * INFLATION
     return found.value + log_det_change(response, remainder)
 
 
@@ -226,8 +227,8 @@ def log_det_change(C_norm: float, E_norm: float) -> Enclosure:
     """
     if E_norm == 0:
         return Enclosure(0.0, 0.0)
-    theta = C_norm * E_norm * (1 + 4 * UNIT_ROUNDOFF) + ETA
+    theta = product_up(C_norm, E_norm)
     if not theta < 0.5:
         return NOTHING
     # -log(1 - theta) <= theta + theta^2 for theta <= 1/2.
-    return Enclosure(0.0, theta * (1 + theta) * (1 + 8 * UNIT_ROUNDOFF))
+    return Enclosure(0.0, product_up(theta, sum_up(1.0, theta)))

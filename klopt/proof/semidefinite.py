@@ -21,7 +21,7 @@ import math
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.proof.enclosure import ETA, UNIT_ROUNDOFF, Enclosure, gamma, round_up
+from klopt.proof.enclosure import ETA, UNIT_ROUNDOFF, Enclosure, enlarged, gamma
 
 __all__ = [
     "cholesky_shift",
@@ -40,7 +40,7 @@ def cholesky_shift(A: FloatArray) -> float:
     """
     n = len(A)
     diagonal = np.abs(A.diagonal())
-    trace = float(diagonal.sum()) * (1 + gamma(n + 2))
+    trace = enlarged(float(diagonal.sum()), n)
     largest = float(diagonal.max(initial=0.0))
     # phi of the last row bounds that of the others; 4 more roundings for a BLAS that multiplies by
     # the reciprocal of a pivot and for the shift itself.
@@ -48,7 +48,7 @@ def cholesky_shift(A: FloatArray) -> float:
     phi = g / (1 - g)
     # Underflow: each of at most n + 2 operations on each entry loses eta at most, n in a row.
     underflow = 4.0 * n * (n + 2) * (largest + 1.0) * ETA
-    return float(round_up((phi * trace + 2 * UNIT_ROUNDOFF * largest + underflow) * (1 + 2.0**-40)))
+    return float(enlarged(phi * trace + 2 * UNIT_ROUNDOFF * largest + underflow))
 
 
 def is_positive_semidefinite(A: FloatArray, margin: float = 0.0) -> bool:

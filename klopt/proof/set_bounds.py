@@ -45,10 +45,12 @@ from klopt.model.sets import (
 from klopt.proof.directed import difference_down, norm_up, product_up, quotient_up, sum_up
 from klopt.proof.enclosure import (
     ETA,
+    INFLATION,
     UNIT_ROUNDOFF,
     Enclosure,
     enclose_product,
     enclose_sum,
+    enlarged,
     gamma,
     round_down,
     round_up,
@@ -298,7 +300,7 @@ def _scaled(x: FloatArray, parts: FloatArray, total: float) -> Enclosure | None:
     if missing == 0:
         return Enclosure.of(x)
     # |total / sum - 1| = |total - sum| / sum, the numerator known up to one rounding.
-    rounding = 2 * UNIT_ROUNDOFF * abs(missing)
+    rounding = UNIT_ROUNDOFF * abs(missing)
     least_sum = difference_down(total, sum_up(missing, rounding))
     most = quotient_up(sum_up(abs(missing), rounding), least_sum)
     # A sum that may be 0 has an infinite share.
@@ -359,11 +361,10 @@ def _in_box(domain: BoxPlane, x: FloatArray) -> Enclosure | None:
     terms = normal * x
     error = math.fsum([*terms.tolist(), -domain.offset])
     rounded = (np.abs(normal) != 1) & (x != 0)
-    spread = UNIT_ROUNDOFF * float(np.abs(terms[rounded]).sum()) * (1 + gamma(x.size + 4))
-    spread += int(rounded.sum()) * ETA
+    spread = 0.0
+    if rounded.any():
+        spread = enlarged(UNIT_ROUNDOFF * float(np.abs(terms[rounded]).sum()), x.size)
     e = Enclosure(error, 2 * UNIT_ROUNDOFF * abs(error) + spread)
-    if e.mid == 0 and e.rad == 0:
-        return Enclosure.of(x)
 
     # By how much each coordinate can move so that its term falls, and so that it rises.
     size = float(np.abs(x).max(initial=0.0)) or 1.0
@@ -435,14 +436,11 @@ def _powers(n: int, sigma: float) -> Enclosure:
         return Enclosure.of(np.ones(n))
     factors = np.full(n, 1.0 / sigma)
     factors[0] = 1.0
-    count = np.arange(n)
     with np.errstate(under="ignore"):
         mid = np.cumprod(factors)
         # 1 / sigma is rounded once and each product once more.
-        relative = np.array([gamma(2 * int(i) + 2) for i in count])
-        rad = np.where(
-            count == 0, 0.0, mid * relative * (1 + 4 * UNIT_ROUNDOFF) + 4 * (count + 1) * ETA
-        )
+        relative = np.array([gamma(2 * i) for i in range(n)])
+        rad = mid * relative * INFLATION + np.arange(n) * ETA
     return Enclosure(mid, rad)
 
 
@@ -451,8 +449,7 @@ def _prefix_sums(v: Enclosure) -> Enclosure:
     n = v.size
     terms = np.cumsum(np.abs(v.mid))
     spread = np.cumsum(v.rad)
-    rad = gamma(n) * terms + spread
-    return Enclosure(np.cumsum(v.mid), rad * (1 + (2 * n + 16) * UNIT_ROUNDOFF) + (n + 4) * ETA)
+    return Enclosure(np.cumsum(v.mid), enlarged(gamma(n) * terms + spread, n))
 
 
 def _number(lower: float) -> float:

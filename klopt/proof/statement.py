@@ -28,7 +28,15 @@ from scipy import sparse
 from klopt.arrays import FloatArray, SparseMatrix
 from klopt.model.cones import Cones, order_of, svec_entries
 from klopt.proof.convexity import negative_curvature
-from klopt.proof.enclosure import ETA, UNIT_ROUNDOFF, Enclosure, gamma, round_down, round_up
+from klopt.proof.enclosure import (
+    ETA,
+    UNIT_ROUNDOFF,
+    Enclosure,
+    enlarged,
+    gamma,
+    round_down,
+    round_up,
+)
 from klopt.proof.exact_rank import RowDependence, independent_rows
 
 if TYPE_CHECKING:
@@ -222,8 +230,7 @@ class ConeStatement:
         mid, terms = products.of(x)
         count = products.count
         # Lemma E2, and the rounding of the sums of sizes.
-        rad = gamma(count) * terms * (1 + (2 * count + 16) * UNIT_ROUNDOFF) + (count + 4) * ETA
-        return Enclosure(mid, rad)
+        return Enclosure(mid, enlarged(gamma(count) * terms, count))
 
     @cached_property
     def _curvature_products(self) -> dict[int, TermProducts]:
