@@ -11,6 +11,7 @@ import json
 import math
 import pickle
 import random
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -292,6 +293,66 @@ def test_files_that_are_cut_off_or_say_things_twice_are_rejected(tmp_path: Path)
     for bad in (twice, decimal, deep, long, "NaN", '{"format": NaN}', "\ud800", "null"):
         with pytest.raises(klopt_check.Rejected):
             klopt_check.check(bad)
+
+
+# The checker in JavaScript
+
+
+def texts_of_all_kinds(tmp_path: Path) -> list[str]:
+    """Certificates of all kinds of problems, honest, forged, damaged and cut off."""
+    rng = random.Random(2)
+    texts = []
+    problems = [kind.sample(np.random.default_rng(3), 4) for kind in CLASSES]
+    problems += [problem for _, problem, _ in known_optima()]
+    problems += [P.LP([1], A_ub=[[1], [-1]], b_ub=[0, -1]), P.LP([-1, 0], A_ub=[[1, -1]], b_ub=[3])]
+    for problem in problems:
+        klopt.solve(problem).certificate.save(tmp_path / "proof.json")
+        honest = json.loads((tmp_path / "proof.json").read_text())
+        texts.append(json.dumps(honest))
+        for path in rng.sample(list(dict.fromkeys(leaves(honest))), 12):
+            forged = copy.deepcopy(honest)
+            place = forged
+            for key in path[:-1]:
+                place = place[key]
+            place[path[-1]] = rng.choice(NONSENSE)
+            texts.append(json.dumps(forged) if path[0] == "digest" else text_of_any(forged))
+        for _ in range(12):
+            forged = copy.deepcopy(honest)
+            witness = forged["witness"]
+            part = rng.choice([key for key in witness if key not in ("factors", "phi")])
+            witness[part] = altered_vector(rng, witness[part])
+            texts.append(text_of(forged))
+    text = texts[0]
+    texts += [text[:length] for length in range(0, len(text) - 2, 97)]
+    texts.append(text.replace('"claim": {', '"claim": {}, "claim": {', 1))
+    texts.append(text.replace('"claim": {', '"cl\\u0061im": {}, "claim": {', 1))
+    texts.append(text.replace('"verdict"', '"more": 1.5, "verdict"', 1))
+    texts.append(text.replace('"verdict"', '"more\\"": "\\\\", "\u00e9": 7, "verdict"', 1))
+    return texts
+
+
+def text_of_any(data: dict[str, Any]) -> str:
+    return text_of(data) if isinstance(data.get("problem"), dict) else json.dumps(data)
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_the_checker_in_javascript_decides_like_the_one_in_python(tmp_path: Path) -> None:
+    files = []
+    expected = []
+    for index, text in enumerate(texts_of_all_kinds(tmp_path)):
+        file = tmp_path / f"{index}.json"
+        # A lone surrogate, which no encoding has, is a question mark in both.
+        file.write_bytes(text.encode("utf-8", "replace"))
+        files.append(str(file))
+        expected.append(_passes(lambda file=file: klopt_check.check(file.read_text("utf-8"))))  # type: ignore[misc]
+    script = str(CHECKER.with_name("klopt_check.js"))
+    found = subprocess.run(["node", script, *files], capture_output=True, text=True, check=False)
+    lines = found.stdout.splitlines()
+    assert len(lines) == len(files), found.stderr
+    assert "cannot be checked" not in found.stdout
+    decided = [": proven: " in line for line in lines]
+    assert decided == expected
+    assert 15 <= sum(expected) < len(expected) - 100
 
 
 # The pieces of the checker, against other means
