@@ -157,6 +157,13 @@ def test_of_integers_the_relaxation_is_judged_and_said_to_be() -> None:
 # qpsolvers
 
 
+def _few(rng: np.random.Generator, size: int, most: int) -> np.ndarray:
+    """A mask with at most so many places."""
+    chosen = np.zeros(size, bool)
+    chosen[rng.choice(size, rng.integers(0, most + 1), replace=False)] = True
+    return chosen
+
+
 def planted_qp(rng: np.random.Generator, n: int) -> tuple[object, np.ndarray]:
     """A quadratic program with all kinds of rows and bounds, and its solution."""
     x = rng.normal(size=n)
@@ -164,11 +171,14 @@ def planted_qp(rng: np.random.Generator, n: int) -> tuple[object, np.ndarray]:
     P = F @ F.T + np.eye(n)
     G = rng.normal(size=(n, n))
     A = rng.normal(size=(1, n))
-    is_tight = rng.random(n) < 0.4
+    # At most n - 1 rows and bounds are tight beside the equation: with more of them, rounding of
+    # the right sides decides whether there is a point at all.
+    tight_rows, upper_bounds, lower_bounds = np.split(_few(rng, 3 * n, n - 1), 3)
+    is_tight = tight_rows
     z = np.where(is_tight, rng.uniform(0.5, 2, n), 0.0)
     y = rng.normal(size=1)
-    at_upper = rng.random(n) < 0.2
-    at_lower = ~at_upper & (rng.random(n) < 0.2)
+    at_upper = upper_bounds
+    at_lower = lower_bounds & ~at_upper
     z_box = rng.uniform(0.5, 2, n) * (at_upper * 1.0 - at_lower * 1.0)
     q = -(P @ x + G.T @ z + A.T @ y + z_box)
     h = G @ x + np.where(is_tight, 0.0, 1.0)

@@ -186,12 +186,15 @@ def test_normal_vector_saves_what_an_epigraph_loses(kind: type[Margin]) -> None:
 def test_a_kernel_below_zero_by_rounding_widens_the_bracket() -> None:
     rng = np.random.default_rng(0)
     K = Gram.of(gram(rng, 40, 3))
-    below = Gram(K.matrix, K.scale, -1e-6, "")
+    # It has rank 3: the other eigenvalues are -1e-6, so that no better floor can be proven.
+    below = Gram(K.matrix - 1e-6 * np.eye(40), K.scale, -1.1e-6, "")
     y = signs(rng, 40)
     alpha = exact(SoftMargin(K, y, 1.0))
     sharp, wide = (SoftMargin(kernel, y, 1.0).bracket(alpha) for kernel in (K, below))
-    assert wide.lower < sharp.lower < sharp.upper < wide.upper
-    assert wide.gap <= 1e-6 * (40 + 40), "phi/2 (||a||^2 + ||a* - a||^2)"
+    # Less curvature: the optimum is larger by at most 1e-6 ||a||^2 / 2.
+    assert sharp.lower <= wide.upper
+    assert wide.lower <= sharp.upper + 1e-6 * 40 / 2
+    assert 10 * sharp.gap < wide.gap <= 1.1e-6 * (40 + 40), "phi/2 (||a||^2 + ||a* - a||^2)"
 
 
 # Laws

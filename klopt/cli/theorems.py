@@ -78,9 +78,9 @@ def verify(
     """Check every claim of the five papers, those named, or those in a Python file of your own.
 
     \b
-    klopt verify pan2016-eq10      one claim; a name that it had before (000-9) is found too
+    klopt verify pan2016-eq10    one claim; its former name (000-9) is found too
     klopt verify --paper mao2010   the claims of one paper
-    klopt verify klopt_mine.py     your own, as `klopt new theorem mine` writes one
+    klopt verify klopt_mine.py   your own, as `klopt new theorem mine` writes one
 
     Each claim is measured on many random instances with certified intervals. Exit code 1 where a
     verdict differs from the registered one.

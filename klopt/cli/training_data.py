@@ -208,7 +208,10 @@ def problem_of(cls: type[Problem], data: TrainingData, options: Mapping[str, str
         elif name in options:
             arguments[name] = _literal(options[name])
         elif name == "y":
-            is_regression = "epsilon" in parameters or options.get("loss") == "squared"
+            tube = parameters.get("epsilon")
+            # With a default it is for one of several losses.
+            is_regression = tube is not None and tube.default is tube.empty
+            is_regression = is_regression or options.get("loss") in ("squared", "epsilon")
             # The squared loss of similarities is no loss of the labels.
             is_regression = is_regression and "S" not in parameters
             arguments[name] = data.numbers if is_regression else data.signs

@@ -150,7 +150,8 @@ def _between(labels: npt.NDArray[np.int64]) -> FloatArray:
 
 def _with_diagonal(T: Any) -> Any:
     """T with T_ii = 1 for every point with another entry, where nothing stands on the diagonal."""
-    dense = cast(Any, T).toarray() if sparse.issparse(T) else np.array(T)
+    # Checked before compiled code sees its indices.
+    dense = csc("T", T).toarray() if sparse.issparse(T) else np.array(T)
     if dense.dtype.kind not in "fiu" or np.diagonal(dense).any():
         return T
     spoken_of = dense.any(axis=1)
