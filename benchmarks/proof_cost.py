@@ -200,7 +200,9 @@ def main() -> int:
         f"{'problem':34} {'former ms':>9} {'here ms':>9} {'ratio':>7} {'share':>7}"
         "   route; verdict and relative gap here"
     )
-    labels = here.ask("labels", "")
+    # Problems that came later have nothing to be compared with.
+    known = set(former.ask("labels", ""))
+    labels = [label for label in here.ask("labels", "") if label in known]
     labels = [label for label in labels if any(part in label for part in given.only)]
     ratios = [compare(former, here, label, given.repeats) for label in labels]
     former.close()

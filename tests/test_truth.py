@@ -223,7 +223,8 @@ def test_t1_no_point_makes_a_negative_determinant_psd(cost: float, F: tuple[obje
 @pytest.mark.parametrize("n", [2, 3, 4, 6])
 def test_t4_weakly_infeasible_programs(n: int, size: int) -> None:
     rng = np.random.default_rng([1, n, size])
-    for _ in range(3):
+    # Large ones take all routes seconds each.
+    for _ in range(3 if n < 4 else 1):
         F = [np.zeros((n, n))]
         F[0][0, 0] = 1
         for _ in range(min(2, n - 2)):
