@@ -14,7 +14,6 @@ from typing import Any, Literal
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.certificates.files import certificate_text
 from klopt.engine.planner import Route
 from klopt.errors import InvalidSettings, NotCertified
 from klopt.model.backend import Answer, Backend, Settings, Step, Stop
@@ -310,6 +309,9 @@ def _to_be_saved(problem: Problem, chosen: Attempt, certificate: Certificate) ->
         return certificate
 
     def text() -> str:
+        # Few results are saved: what writes them is imported by those.
+        from klopt.certificates.files import certificate_text
+
         formulation = chosen.route.formulation
         answer = chosen.answer
         ray = None if answer.ray is None else formulation.recover(answer.ray, None)

@@ -17,7 +17,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 
 from klopt.arrays import MatrixLike, SparseMatrix, csc
 from klopt.errors import InvalidProblem
@@ -48,6 +47,9 @@ def rational_psd(P: MatrixLike, max_work: float = MAX_WORK) -> bool | None:
         return False
 
     rows = _rows(matrix)
+    # Loads a tenth of a second of other modules: for those who need it.
+    from scipy.sparse.csgraph import connected_components
+
     count, labels = connected_components(matrix, directed=False)
     members: list[list[int]] = [[] for _ in range(count)]
     for index, label in enumerate(labels.tolist()):
