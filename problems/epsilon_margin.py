@@ -154,6 +154,15 @@ class EpsilonMargin(KernelMargin):
     def bracket(self, point: Point) -> Bracket:
         return self.proof(self.witness(point))
 
+    def sharper_bracket(self, bracket: Bracket) -> Bracket:
+        """Return the bracket by a better floor of K, which takes a factorisation."""
+        K = self.K.sharpened
+        if K is self.K:
+            return bracket
+        witness = self.witness(bracket.point)
+        found = epsilon_margin_proof(K, self.y, self.C, self.epsilon, witness)
+        return found if found.gap < bracket.gap else bracket
+
     def witness(self, point: Point) -> Point:
         """Return an exactly feasible `beta` near the point's: a proposal."""
         return epsilon_margin_witness(self.K, self.C, point)

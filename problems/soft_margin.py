@@ -137,6 +137,14 @@ class SoftMargin(LabelledMargin):
     def bracket(self, point: Point) -> Bracket:
         return self.proof(self.witness(point))
 
+    def sharper_bracket(self, bracket: Bracket) -> Bracket:
+        """Return the bracket by a better floor of K, which takes a factorisation."""
+        K = self.K.sharpened
+        if K is self.K:
+            return bracket
+        found = soft_margin_proof(K, self.y, self.C, self.witness(bracket.point))
+        return found if found.gap < bracket.gap else bracket
+
     def witness(self, point: Point) -> Point:
         """Return an exactly feasible `alpha` near the point's: a proposal."""
         return soft_margin_witness(self.K, self.y, self.C, point)

@@ -87,8 +87,11 @@ Penalty = float | FloatArray
 
 NARROW = 1e-9
 """A product whose error moves the ends by a larger share than this is computed in slices."""
-MAX_CHARGE = 1e-8
-"""A charge for the floor that is a larger share than this is worth a factorisation of K."""
+MAX_CHARGE = 1e-7
+"""A charge for the floor that is a larger share than this is worth a factorisation of K.
+
+Who asks for less than that gets it by `sharper_bracket`.
+"""
 MIN_RELATIVE_GAIN = 1e-9
 """A multiple that improves the value by a smaller share than this is not taken: it is rounding."""
 STRETCH = 1 + 2.0**-48
