@@ -33,7 +33,7 @@ from klopt.certificates.exact_witness import (
 from klopt.errors import NotCertified
 from klopt.model.cones import order_of, svec_entries
 from klopt.proof.cone_witnesses import ConeClaim
-from klopt.proof.rational import RationalProgram
+from klopt.proof.rational import RationalProgram, rational_rows
 from klopt.proof.statement import ConeStatement
 from klopt.witness.exact_simplex import ExactOutcome, ExactStatus, exact_vertex
 
@@ -239,7 +239,7 @@ def _residual(rows: Any, b: FloatArray, point: Sequence[Fraction]) -> Vector:
 def exact_multipliers(
     program: ExactProgram, claim: ConeClaim, nudge: float = 0.0, with_objective: bool = True
 ) -> tuple[Vector, Vector, Vector]:
-    """Return w, y and lam with Hw + c + A'y + sum l_i q_i = 0 exactly.
+    """Return w, y and lam with Hw + c + A'y + sum lam_i q_i = 0 exactly.
 
     Parameters
     ----------
@@ -306,7 +306,7 @@ def exact_multipliers(
 
 
 def _move_inside(program: ExactProgram, y: FloatArray, share: float) -> None:
-    """Move multipliers into second-order and semidefinite cones by a share of their size."""
+    """Move multipliers into curved cones by a share of their size."""
     for kind, size, rows in program.blocks:
         if kind == "second order":
             y[rows.start] = max(y[rows.start], np.linalg.norm(y[rows][1:])) * (1 + share)
@@ -321,7 +321,7 @@ def _move_inside(program: ExactProgram, y: FloatArray, share: float) -> None:
 
 
 def _curvature(statement: ConeStatement, lam: Vector, with_objective: bool) -> Any:
-    """H in floats, whose products are taken exactly where its terms are; None where it is 0."""
+    """The terms of H, each a factor and a matrix of floats; None where there are none."""
     terms = []
     if with_objective and statement.P is not None:
         terms.append((Fraction(1), statement.P))
@@ -445,7 +445,8 @@ def no_point(claim: ConeClaim, nudge: float = 0.0) -> dict[str, Any]:
     witness: dict[str, Any] = {"y": encode_vector(y), "factors": factors.by_name}
     if lam:
         witness |= {"lam": encode_vector(lam), "w": encode_vector(w)}
-        _curvature_factor(program, lam, factors)
+        phi = _curvature_factor(program, lam, factors, with_objective=False)
+        witness["phi"] = encode_number(phi)
     return {
         "problem": program.encoded(Fraction(claim.scale), Fraction(claim.shift)),
         "claim": {"verdict": "INFEASIBLE"},
@@ -483,18 +484,9 @@ def _vertex(program: ExactProgram, claim: ConeClaim) -> ExactOutcome | None:
         kind not in ("zero", "nonnegative") for kind, *_ in program.blocks
     ):
         return None
-    rows = program.rows.tocsr()
-    entries = tuple(
-        tuple(
-            (int(j), Fraction(value))
-            for j, value in zip(rows.indices[a:b], rows.data[a:b].tolist(), strict=True)
-            if value
-        )
-        for a, b in zip(rows.indptr, rows.indptr[1:], strict=False)
-    )
     exact = RationalProgram(
         tuple(fractions_of(statement.c)),
-        entries,
+        rational_rows(program.rows),
         tuple(fractions_of(program.b)),
         program.equations().stop,
     )
@@ -520,9 +512,11 @@ def _cone_factors(
         factors.add(f"{name} {index}", matrix)
 
 
-def _curvature_factor(program: ExactProgram, lam: Vector, factors: Factors) -> Fraction:
-    """Take a factor of H, or of H + phi I; return phi."""
-    H = _curvature(program.statement, lam, True)
+def _curvature_factor(
+    program: ExactProgram, lam: Vector, factors: Factors, with_objective: bool = True
+) -> Fraction:
+    """Take a factor of H, or of H + phi D; return phi."""
+    H = _curvature(program.statement, lam, with_objective)
     if H is None:
         return Fraction(0)
     matrix: FloatArray = sum(float(factor) * term.toarray() for factor, term in H)

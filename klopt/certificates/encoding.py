@@ -23,8 +23,8 @@ def encode_number(value: Fraction | float) -> str:
     ('-0x3/0x4', '0x1/0x3')
     """
     exact = Fraction(value)
-    above = _hexadecimal(exact.numerator)
-    return above if exact.denominator == 1 else f"{above}/{_hexadecimal(exact.denominator)}"
+    above = hex(exact.numerator)
+    return above if exact.denominator == 1 else f"{above}/{hex(exact.denominator)}"
 
 
 def encode_vector(values: FloatArray | Sequence[Fraction]) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def encode_vector(values: FloatArray | Sequence[Fraction]) -> dict[str, Any]:
         return {"float64": _base64(np.array([float(value) for value in values]), "<f8")}
     over = lcm(*(value.denominator for value in values))
     numerators = (value.numerator * (over // value.denominator) for value in values)
-    return {"over": _hexadecimal(over), "of": [_hexadecimal(part) for part in numerators]}
+    return {"over": hex(over), "of": [hex(part) for part in numerators]}
 
 
 def encode_entries(matrix: Any) -> dict[str, Any]:
@@ -62,10 +62,6 @@ def encode_lower_triangle(matrix: FloatArray) -> dict[str, Any]:
 
 def _base64(values: npt.NDArray[Any], code: str) -> str:
     return base64.b64encode(np.ascontiguousarray(values, dtype=code).tobytes()).decode()
-
-
-def _hexadecimal(value: int) -> str:
-    return hex(value)
 
 
 def _is_float(value: Fraction) -> bool:

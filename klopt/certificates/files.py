@@ -15,6 +15,7 @@ from klopt.model.problem import Point, Problem
 from klopt.proof.certificate import Certificate, Verdict
 from klopt.proof.cone_witnesses import ConeClaim
 from klopt.proof.rational import floats_around
+from klopt.witness.certify_exact import StatedInRationals
 
 __all__ = ["certificate_text", "check"]
 
@@ -52,6 +53,12 @@ def certificate_text(
     verdict = certificate.verdict
     if not verdict.conclusive:
         raise NotCertified(f"the verdict is {verdict.name}: only conclusive ones are written")
+    # Decimals of a file are other numbers than the floats that a cone program is written in.
+    if isinstance(problem, StatedInRationals) and problem.rational is not None:
+        raise NotCertified(
+            "the program is stated in decimals (exact=True), which are not written to certificates "
+            "yet; without exact=True the certificate is about the same numbers as float64"
+        )
     claim = None
     if point is not None and isinstance(problem, StatedAsConeProgram):
         claim = problem.cone_claim(point)
