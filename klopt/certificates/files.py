@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -17,7 +18,7 @@ from klopt.proof.cone_witnesses import ConeClaim
 from klopt.proof.rational import floats_around
 from klopt.witness.certify_exact import StatedInRationals
 
-__all__ = ["certificate_text", "check"]
+__all__ = ["certificate_text", "check", "write_text"]
 
 
 NUDGES = (0.0, 1e-13, 1e-11, 1e-9)
@@ -104,6 +105,17 @@ def _checked_text(
     text = json.dumps(parts, indent=1)
     klopt_check.check(text)
     return text
+
+
+def write_text(path: str | PathLike[str], text: str) -> None:
+    """Write a certificate; a file that was there before stays until the new one is complete."""
+    target = Path(path)
+    unfinished = target.with_name(f"{target.name}.{uuid.uuid4().hex[:8]}.part")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(target)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def check(path: str | PathLike[str]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
@@ -304,13 +305,13 @@ def combine(
 
 
 def _to_be_saved(problem: Problem, chosen: Attempt, certificate: Certificate) -> Certificate:
-    """The certificate with the function that makes a file of it, which is called by who saves it."""
+    """The certificate with the function that writes it to a file, which `save` calls."""
     if not certificate.verdict.conclusive:
         return certificate
 
-    def text() -> str:
+    def write(path: str | PathLike[str]) -> None:
         # Few results are saved: what writes them is imported by those.
-        from klopt.certificates.files import certificate_text
+        from klopt.certificates.files import certificate_text, write_text
 
         formulation = chosen.route.formulation
         answer = chosen.answer
@@ -320,9 +321,9 @@ def _to_be_saved(problem: Problem, chosen: Attempt, certificate: Certificate) ->
             point = _contradiction(chosen)
         elif point is None and answer.x is not None:
             point = problem.bracket(formulation.recover(answer.x, None)).point
-        return certificate_text(problem, certificate, point, ray)
+        write_text(path, certificate_text(problem, certificate, point, ray))
 
-    return replace(certificate, file_text=text)
+    return replace(certificate, writer=write)
 
 
 def _contradiction(chosen: Attempt) -> Point:

@@ -18,12 +18,10 @@ Every finite `lower` and `upper` is proven, whatever the verdict; what is only e
 from __future__ import annotations
 
 import math
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -167,8 +165,8 @@ class Certificate:
         Which lemma proves each end; "" where it is not told.
     data_change
         The smallest change of data for which the estimate is a proof; "" where none is known.
-    file_text
-        Makes the text of a file that strangers can check; None where nothing is proven.
+    writer
+        Writes a file that strangers can check; None where nothing is proven.
     """
 
     verdict: Verdict
@@ -182,7 +180,9 @@ class Certificate:
     lower_by: str = ""
     upper_by: str = ""
     data_change: str = ""
-    file_text: Callable[[], str] | None = field(default=None, repr=False, compare=False)
+    writer: Callable[[str | PathLike[str]], None] | None = field(
+        default=None, repr=False, compare=False
+    )
 
     @classmethod
     def unproven(
@@ -209,7 +209,7 @@ class Certificate:
 
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: not the function, which a result makes anew."""
-        return {**self.__dict__, "file_text": None}
+        return {**self.__dict__, "writer": None}
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a certificate that anybody can check in exact arithmetic, without klopt.
@@ -218,20 +218,12 @@ class Certificate:
         Python. Its interval may differ from `lower` and `upper` in the last digits: it is what the
         exact vectors in the file prove.
         """
-        if self.file_text is None:
+        if self.writer is None:
             raise NotCertified(
                 f"the verdict is {self.verdict.name}: only a conclusive verdict of `klopt.solve` "
                 "has a certificate"
             )
-        text = self.file_text()
-        # A file that was there before stays until the new one is complete.
-        target = Path(path)
-        partial = target.with_name(f"{target.name}.{uuid.uuid4().hex[:8]}.part")
-        try:
-            partial.write_text(text, encoding="utf-8")
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
+        self.writer(path)
 
     def explain(self) -> str:
         """Return the verdict, the interval and the argument in plain words."""
