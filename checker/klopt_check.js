@@ -765,9 +765,10 @@ const KloptCheck = (() => {
       return "UNBOUNDED: from a feasible point the objective improves without end";
     }
     need(claim.verdict === "OPTIMAL" || claim.verdict === "FEASIBLE", "there is no such verdict");
+    need("x" in witness, "no point is given");
     const user = (value) => plus(times(program.scale, value), program.shift);
     const low = "y" in witness ? user(boundBy(program, witness, true)) : null;
-    const high = "x" in witness ? user(valueAt(program, witness)) : null;
+    const high = user(valueAt(program, witness));
     const [lower, upper] = program.scale.n > 0n ? [low, high] : [high, low];
     const said = { lower: null, upper: null };
     for (const [name, end, sign] of [["lower", lower, 1], ["upper", upper, -1]]) {

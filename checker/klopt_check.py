@@ -650,8 +650,9 @@ def check(text: str) -> str:
         program.need_ray(witness)
         return "UNBOUNDED: from a feasible point the objective improves without end"
     need(verdict in ("OPTIMAL", "FEASIBLE"), f"there is no verdict {verdict!r}")
+    need("x" in witness, "no point is given")
     ends = [program.bound_by(witness, objective=True)] if "y" in witness else [None]
-    ends.append(program.value_at(witness) if "x" in witness else None)
+    ends.append(program.value_at(witness))
     proven = [None if end is None else program.scale * end + program.shift for end in ends]
     lower, upper = proven if program.scale > 0 else proven[::-1]
     said = []

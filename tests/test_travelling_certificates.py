@@ -245,6 +245,16 @@ def test_a_feasible_program_is_never_proven_infeasible(tmp_path: Path) -> None:
             klopt_check.check(text_of(forged))
 
 
+def test_feasible_needs_a_point(tmp_path: Path) -> None:
+    """Multipliers bound the optimum of an infeasible program, too: without a point there is no word."""
+    _, honest = certified(P.LP([1, 1], A_ub=[[-3, -1], [-1, -3]], b_ub=[-1, -1]), tmp_path)
+    honest["claim"] = {"verdict": "FEASIBLE", "lower": honest["claim"]["lower"]}
+    assert klopt_check.check(text_of(honest)).startswith("FEASIBLE")
+    del honest["witness"]["x"]
+    with pytest.raises(klopt_check.Rejected, match="no point"):
+        klopt_check.check(text_of(honest))
+
+
 def test_the_problem_of_a_certificate_cannot_be_exchanged(tmp_path: Path) -> None:
     _, one = certified(P.LP([1, 1], A_ub=[[-3, -1], [-1, -3]], b_ub=[-1, -1]), tmp_path)
     _, two = certified(P.LP([1, 1], A_ub=[[-3, -1], [-1, -3]], b_ub=[-2, -2]), tmp_path)
@@ -343,6 +353,11 @@ def texts_of_all_kinds(tmp_path: Path) -> list[str]:
             part = rng.choice([key for key in witness if key not in ("factors", "phi")])
             witness[part] = altered_vector(rng, witness[part])
             texts.append(text_of(forged))
+    pointless = json.loads(texts[0])
+    pointless["claim"] = {"verdict": "FEASIBLE", "lower": pointless["claim"]["lower"]}
+    texts.append(text_of(pointless))
+    del pointless["witness"]["x"]
+    texts.append(text_of(pointless))
     text = texts[0]
     texts += [text[:length] for length in range(0, len(text) - 2, 97)]
     texts.append(text.replace('"claim": {', '"claim": {}, "claim": {', 1))
