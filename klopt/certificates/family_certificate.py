@@ -1,0 +1,224 @@
+"""Certificates of problems that state themselves and their proofs in fractions (`ExactClaim`).
+
+Matrices that must be positive semidefinite get their factors here; nothing else is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+from klopt.certificates.cone_certificate import MAX_ELIMINATION, widened_factor
+from klopt.certificates.encoding import (
+    encode_integers,
+    encode_lower_triangle,
+    encode_number,
+    encode_triples,
+    encode_vector,
+)
+from klopt.errors import NotCertified
+from klopt.witness.exact_claims import (
+    ConeData,
+    ConeVectors,
+    Entries,
+    ExactClaim,
+    Part,
+    SaddleData,
+    SaddleVectors,
+    factor_below,
+    negativity,
+    rows_of,
+)
+
+__all__ = ["parts_of_claim"]
+
+
+def parts_of_claim(claim: ExactClaim, verdict: str, tol: float) -> dict[str, Any]:
+    """Return the problem, the claim without its ends, and the witness."""
+    units = {"scale": encode_number(claim.scale), "shift": encode_number(claim.shift)}
+    said: dict[str, Any] = {"verdict": verdict}
+    if verdict == "OPTIMAL":
+        said["tol"] = encode_number(tol)
+    data = claim.data
+    vectors = claim.vectors
+    if isinstance(data, SaddleData):
+        assert isinstance(vectors, SaddleVectors)
+        problem = {"rule": "saddle program"} | units | _saddle(data)
+        return {"problem": problem, "claim": said, "witness": _saddle_witness(data, vectors)}
+    assert isinstance(vectors, ConeVectors)
+    problem = {"rule": "cone program"} | units | _cone(data)
+    P = data.P if verdict == "OPTIMAL" else []
+    return {"problem": problem, "claim": said, "witness": _cone_witness(data, vectors, P)}
+
+
+# The problem
+
+
+def _cone(data: ConeData) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "variables": data.n,
+        "c": encode_vector(data.c),
+        "A": encode_triples(data.A),
+        "b": encode_vector(data.b),
+        "cones": [
+            [kind, [encode_number(w) for w in size] if kind == "power" else size]
+            for kind, size in data.cones
+        ],
+    }
+    if data.P:
+        found["P"] = encode_triples(data.P)
+    if data.quadratics:
+        found["quadratics"] = [
+            {"P": encode_triples(P), "q": encode_vector(q), "r": encode_number(r)}
+            for P, q, r in data.quadratics
+        ]
+    if data.log_dets:
+        found["log det"] = [
+            {"weight": encode_number(term.weight)}
+            | (
+                {"cone": term.cone}
+                if term.matrix is None
+                else {"order": term.order, "matrix": encode_triples(term.matrix)}
+            )
+            for term in data.log_dets
+        ]
+    return found
+
+
+def _saddle(data: SaddleData) -> dict[str, Any]:
+    found: dict[str, Any] = {"left": _cone(data.left), "right": _cone(data.right)}
+    if data.M:
+        found["M"] = encode_triples(data.M)
+    if data.parts:
+        found["parts"] = [_part(part) for part in data.parts]
+    return found
+
+
+def _part(part: Part) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        name: encode_integers([entry[at] for entry in part.entries])
+        for at, name in enumerate(("left", "row", "column"))
+    }
+    found["value"] = encode_vector([entry[3] for entry in part.entries])
+    if part.over is not None:
+        found["over"] = part.over
+    if part.positive:
+        found["positive part"] = True
+    return found
+
+
+# The witness
+
+
+def _cone_witness(data: ConeData, vectors: ConeVectors, P: Entries) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    factors: dict[str, Any] = {}
+    phi = vectors.phi
+    if vectors.x is not None:
+        found["x"] = encode_vector(vectors.x)
+        factors |= _cone_factors(data, "slack", data.slack(vectors.x), dual=False)
+    if vectors.y is not None:
+        found["y"] = encode_vector(vectors.y)
+        factors |= _cone_factors(data, "multipliers", vectors.y, dual=True)
+        H = list(P)
+        if vectors.lam is not None:
+            found["lam"] = encode_vector(vectors.lam)
+            for weight, (matrix, _, _) in zip(vectors.lam, data.quadratics, strict=True):
+                H += [(i, j, weight * value) for i, j, value in matrix if weight]
+        if H:
+            phi, factor = _curvature(data, H)
+            if factor is not None:
+                factors["curvature"] = factor
+    if vectors.w is not None:
+        found["w"] = encode_vector(vectors.w)
+    if phi:
+        found["phi"] = encode_number(phi)
+    return found | {"factors": factors}
+
+
+def _saddle_witness(data: SaddleData, vectors: SaddleVectors) -> dict[str, Any]:
+    x = vectors.left.x
+    assert x is not None
+    P, _ = data.program_of_y(x, vectors.parts, vectors.phi)
+    found: dict[str, Any] = {
+        "left": _cone_witness(data.left, vectors.left, data.left.P),
+        "right": _cone_witness(data.right, vectors.right, P),
+    }
+    factors: dict[str, Any] = {}
+    n = data.right.n
+    for p, part in enumerate(data.parts):
+        if part.over is not None and not part.positive:
+            _add(factors, f"part {p}", part.matrix(x), n)
+        for k in part.variables:
+            matrix = [(i, j, value) for at, i, j, value in part.entries if at == k]
+            matrix += [(j, j, vectors.phi[p, k]) for j in part.support(k)]
+            _add(factors, f"kernel {p} {k}", matrix, n)
+    if vectors.parts:
+        found["parts"] = [encode_vector(w) for w in vectors.parts]
+    if vectors.phi:
+        found["phi"] = encode_vector([vectors.phi[key] for key in sorted(vectors.phi)])
+    return found | {"factors": factors}
+
+
+def _cone_factors(data: ConeData, name: str, s: Sequence[Fraction], dual: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    start = 0
+    for index, (kind, size) in enumerate(data.cones):
+        stop = start + rows_of(kind, size)
+        if kind == "semidefinite":
+            values = np.array([float(value) for value in s[start:stop]])
+            matrix = np.zeros((size, size))
+            column, row = np.triu_indices(size)
+            matrix[row, column] = values * np.where(row == column, 1.0, 0.5 if dual else 1.0)
+            matrix = matrix + np.tril(matrix, -1).T
+            factor = factor_below(matrix)
+            if factor is not None:
+                found[f"{name} {index}"] = encode_lower_triangle(factor)
+        start = stop
+    return found
+
+
+def _curvature(data: ConeData, H: Entries) -> tuple[Fraction, Any]:
+    """phi and the factor of H + phi D; none for diagonal and for small matrices without bounds."""
+    if all(i == j for i, j, _ in H):
+        return Fraction(0), None
+    places, inner = _inner(H)
+    factor = factor_below(inner)
+    if factor is not None:
+        return Fraction(0), widened_factor(factor, places, data.n)
+    up, down = data.bound_rows
+    boxed = all(int(j) in up and int(j) in down for j in places)
+    if not boxed:
+        if len(inner) > MAX_ELIMINATION:
+            raise NotCertified("a matrix has no room for a factor, and its variables no bounds")
+        return Fraction(0), None
+    phi = negativity(inner)
+    factor = factor_below(inner + float(phi) * np.eye(len(inner)))
+    assert factor is not None
+    return phi, widened_factor(factor, places, data.n)
+
+
+def _inner(H: Entries) -> tuple[Any, FloatArray]:
+    """The rows and columns that have entries, and the matrix on them."""
+    places = np.array(sorted({index for i, j, value in H if value for index in (i, j)}))
+    at = {int(place): index for index, place in enumerate(places)}
+    inner = np.zeros((places.size, places.size))
+    for i, j, value in H:
+        if value:
+            inner[at[i], at[j]] += float(value)
+            if i != j:
+                inner[at[j], at[i]] += float(value)
+    return places, inner
+
+
+def _add(factors: dict[str, Any], name: str, matrix: Entries, n: int) -> None:
+    """Take a factor of a matrix if there is one."""
+    if any(i != j for i, j, _ in matrix):
+        places, inner = _inner(matrix)
+        factor = factor_below(inner)
+        if factor is not None:
+            factors[name] = widened_factor(factor, places, n)
