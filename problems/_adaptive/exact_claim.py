@@ -76,7 +76,9 @@ def adaptive_kernel_claim(dual: AdaptiveDual, F: FloatArray, point: Point) -> Ex
     x = [Fraction(float(F[i, j])) for i, j in places]
     P, c = data.program_of_y(x)
     bias = float(point.bias) if dual.bias else 0.0
-    given, at = machine.given(right, bias, y, P, c)
+    proposals = [a, *(np.asarray(b) for b in [point.dual.get("machine")] if b is not None)]
+    reply, bias = machine.reply(P, c, bias, *proposals)
+    given, at = machine.given(right, bias, reply, P, c)
     above = right.multipliers(given, at, P, c)
     return ExactClaim(
         data,

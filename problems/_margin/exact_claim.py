@@ -122,6 +122,37 @@ class Machine:
             raise NotCertified("the coefficients could not be balanced")
         return found + [abs(value) for value in found] if self.loss == "tube" else found
 
+    def reply(
+        self, P: Entries, c: Vector, bias: float, *proposals: FloatArray
+    ) -> tuple[Vector, float]:
+        """Return the best of the proposed coefficients against a played x, polished, and its bias.
+
+        They need not be feasible: they only bound what y can reach.
+        """
+        n = self.n
+        if self.loss == "squared":
+            return fractions(rounded(proposals[0])) * 2, 0.0
+        Q = np.zeros((n, n))
+        for i, j, value in P:
+            if i < n:
+                Q[i, j] = Q[j, i] = float(value)
+        linear = np.array([float(value) for value in c[:n]])
+        low, high = (np.array([float(v) for v in side]) for side in self._box())
+        found = [(a, bias) for a in proposals]
+        if self.loss == "hinge" and Q.any():
+            found.append(_active_set(Q, linear, low, high, self.plane, proposals[0]))
+
+        def bound(pair: tuple[FloatArray, float]) -> float:
+            a, b = pair
+            g = Q @ a + linear + b
+            if self.loss == "tube":
+                g = np.sign(g) * np.maximum(np.abs(g) - self.epsilon, 0.0)
+            return float(np.minimum(g * low, g * high).sum() - a @ Q @ a / 2)
+
+        a, b = max(found, key=bound)
+        w = fractions(rounded(a, bits=50))
+        return (w + [abs(value) for value in w] if self.loss == "tube" else w), b
+
     def given(
         self, side: ConeData, bias: float, w: Vector, P: Entries, c: Vector
     ) -> tuple[dict[int, Fraction], Vector]:
@@ -157,6 +188,51 @@ class Machine:
                 given[first + j] = (epsilon - inside) / 2
                 given[first + n + j] = (epsilon + inside) / 2
         return given, w
+
+
+def _active_set(
+    Q: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, plane: bool, a: FloatArray
+) -> tuple[FloatArray, float]:
+    """A minimum of a'Qa/2 + c'a over the box and the plane near a, and the plane's multiplier."""
+    n = a.size
+    a = np.clip(a, low, high)
+    span = np.maximum(high - low, 1e-300)
+    free = (a - low > 1e-7 * span) & (high - a > 1e-7 * span)
+    a = np.where(free, a, np.where(a - low <= 1e-7 * span, low, high))
+    H = Q + 1e-13 * max(float(np.diag(Q).max()), 1e-300) * np.eye(n)
+    b = 0.0
+    for _ in range(3 * n + 20):
+        at = np.flatnonzero(free)
+        k = at.size
+        system = np.zeros((k + 1, k + 1))
+        system[:k, :k] = H[np.ix_(at, at)]
+        right = np.append(-c[at] - H[at] @ np.where(free, 0.0, a), -a[~free].sum())
+        if plane and k:
+            system[:k, k] = system[k, :k] = 1.0
+        else:
+            system[k, k] = 1.0
+            right[k] = b
+        solution = np.linalg.lstsq(system, right, rcond=None)[0]
+        b = float(solution[k]) if plane else 0.0
+        target = a.copy()
+        target[at] = solution[:k]
+        step = target - a
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rooms = np.where(step > 0, (high - a) / step, np.where(step < 0, (low - a) / step, np.inf))
+        rooms[~free] = np.inf
+        least = float(rooms.min(initial=np.inf))
+        if least < 1:
+            a = np.clip(a + least * step, low, high)
+            free[int(np.argmin(rooms))] = False
+            continue
+        a = target
+        g = H @ a + c + b
+        worst = np.where(a <= low, -g, np.where(a >= high, g, 0.0))
+        worst[free] = 0.0
+        if worst.max(initial=0.0) <= 1e-12 * (1 + float(np.abs(c).max())):
+            break
+        free[int(np.argmax(worst))] = True
+    return a, b
 
 
 def simplex_multiplier(gradient: Vector, places: range) -> Fraction:

@@ -81,7 +81,8 @@ def _mixture(machine, matrices, signed, weights, bias):  # type: ignore[no-untyp
         below = left.multipliers({0: simplex_multiplier(cost, range(m))}, c=cost)
 
     P, c = data.program_of_y(x, phi=phi)
-    given, w = machine.given(right, bias, y, P, c)
+    reply, bias = machine.reply(P, c, bias, signed)
+    given, w = machine.given(right, bias, reply, P, c)
     above = right.multipliers(given, w, P, c)
     return ExactClaim(
         data, SaddleVectors(ConeVectors(x, below), ConeVectors(y, above, w), phi=phi)

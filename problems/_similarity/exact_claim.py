@@ -143,7 +143,11 @@ def spectra_claim(
         if lengths:
             given[cones[g]] = rho
             gap = spectra[g] * (float(tau) / spectra[g].sum()) - values[g]
-            unit = gap / (np.linalg.norm(gap) or 1.0) * (1 - ROOM)
+            unit = gap / (np.linalg.norm(gap) or 1.0)
+            known = point.dual.get("differences")
+            if known is not None and known.shape == values.shape:
+                unit = known[g]
+            unit = unit * ((1 - ROOM) / max(float(np.linalg.norm(unit)), 1.0))
             for k, value in enumerate(rounded(-data.rho * unit, data.rho).tolist()):
                 given[cones[g] + 1 + k] = Fraction(value)
     gradient = left.gradient(given, x if left.P else None, None, cost)
@@ -191,7 +195,10 @@ def _game(machine, left, parts):  # type: ignore[no-untyped-def]
             rest = [Fraction(0)] * (right.n - n)
             w = [[weight * value for value in y[:n]] + rest for weight in theta]
         P, c = saddle.program_of_y(x, w)
-        given, at = machine.given(right, bias, y, P, c)
+        reply = y
+        if not several:
+            reply, bias = machine.reply(P, c, bias, np.array([float(value) for value in y]))
+        given, at = machine.given(right, bias, reply, P, c)
         if several:
             given[total] = simplex_multiplier(c, gammas)
         above = right.multipliers(given, at, P, c)
