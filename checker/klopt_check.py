@@ -554,8 +554,13 @@ class ConeProgram:
         need(order <= MAX_ELIMINATION, "a constant log det is of too high an order")
         self.constants.append((Symmetric.read("a log det", term.get("matrix"), order), weight))
 
-    def in_cones(self, name: str, s: Vector, dual: bool, factors: dict) -> None:
+    def in_cones(
+        self, name: str, s: Vector, dual: bool, factors: dict, definite: bool = False
+    ) -> None:
+        later = [index for index, _ in self.log_dets] if definite else []
         for index, (kind, size, start, stop) in enumerate(self.blocks):
+            if index in later:  # its log det is taken, which needs a positive definite matrix
+                continue
             where = f"{name} {index}"
             need_in_cone(where, kind, size, s.part(start, stop), dual, factors.get(where))
 
@@ -581,7 +586,7 @@ class ConeProgram:
     def point(self, witness: dict) -> Vector:
         """A point that satisfies all constraints."""
         x = Vector.read("x", witness.get("x"), self.n)
-        self.in_cones("slack", self.slack(x), False, factors_of(witness))
+        self.in_cones("slack", self.slack(x), False, factors_of(witness), definite=True)
         for index, (P, q, r) in enumerate(self.quadratics):
             need(P.times(x).dot(x) / 2 + q.dot(x) <= r, f"quadratic constraint {index} is violated")
         return x
@@ -608,7 +613,7 @@ class ConeProgram:
         """The lower bound by multipliers, of the objective or of 0."""
         y = Vector.read("y", witness.get("y"), self.A.rows)
         factors = factors_of(witness)
-        self.in_cones("multipliers", y, True, factors)
+        self.in_cones("multipliers", y, True, factors, definite=objective)
         H = self.P if objective else Symmetric(self.n, self.n, [], 1)
         gradient = self.A.transposed_times(y)
         if objective:
