@@ -874,6 +874,134 @@ class SaddleProgram:
         return self.right.with_objective(P, c), lost
 
 
+# The rule of levels
+
+
+def root_below(value: Fraction) -> Fraction:
+    """The square root, or less."""
+    return Fraction(isqrt((value.numerator << (2 * BITS)) // value.denominator), 1 << BITS)
+
+
+class Levels:
+    """max over 0 <= t < max r of sum_i [r_i - t]_+ A_i / (norm (sum_i [r_i - t]_+^2)^1/2)."""
+
+    def __init__(self, data: dict) -> None:
+        self.scale, self.shift = units(data)
+        n = whole("directions", data.get("directions"), 1)
+        r = Vector.read("r", data.get("r"), n)
+        A = Vector.read("A", data.get("A"), n)
+        self.norm = number(data.get("norm"))
+        need(self.norm > 0 and max(r.of) > 0, "the norm, or every r, is not positive")
+        need(all(value >= 0 for value in (*r.of, *A.of)), "r or A has a negative entry")
+        self.pairs = sorted(((r[i], A[i]) for i in range(n)), reverse=True)
+
+    def ends(self, witness: dict) -> tuple[Fraction, Fraction]:
+        level = number(witness.get("level"))
+        need(0 <= level < self.pairs[0][0], "the level is not on the curve")
+        above = [(r, A) for r, A in self.pairs if r > level]
+        N = sum(((r - level) * A for r, A in above), Fraction(0))
+        D = sum(((r - level) ** 2 for r, _ in above), Fraction(0))
+        return root_below(N * N / D) / self.norm, root_above(self.largest_square()) / self.norm
+
+    def largest_square(self) -> Fraction:
+        """The largest N^2 / D, N = a0 - a1 t, D = d0 - 2 d1 t + k t^2, over all pieces."""
+        best = a0 = a1 = d0 = d1 = Fraction(0)
+        for k, (r, A) in enumerate(self.pairs, 1):
+            a0, a1, d0, d1 = a0 + r * A, a1 + A, d0 + r * r, d1 + r
+            low = self.pairs[k][0] if k < len(self.pairs) else Fraction(0)
+            if low == r:
+                continue
+            places = [low]
+            turn = a1 * d1 - a0 * k
+            if turn and low < (a1 * d0 - a0 * d1) / turn < r:
+                places.append((a1 * d0 - a0 * d1) / turn)
+            for t in places:
+                best = max(best, (a0 - a1 * t) ** 2 / (d0 - 2 * d1 * t + k * t * t))
+        return best
+
+
+# The rule of ordered energies
+
+
+class Interval:
+    """Two ends of a positive number."""
+
+    def __init__(self, low: Fraction, high: Fraction) -> None:
+        self.low, self.high = low, high
+
+
+class Energies:
+    """min of sum_i mu_i v_i'Sv_i over sum mu = 1, mu_i >= sigma mu_(i+1), mu >= 0.
+
+    S = I - D^-1/2 W D^-1/2, W_pq = exp(T_pq), D the diagonal matrix of the sums of its rows.
+    """
+
+    def __init__(self, data: dict) -> None:
+        self.scale, self.shift = units(data)
+        n = whole("points", data.get("points"), 1)
+        self.sigma = number(data.get("sigma"))
+        need(self.sigma >= 1, "sigma is below 1")
+        T = Symmetric.read("T", data.get("T"), n)
+        columns = listed("V", data.get("V"))
+        need(len(columns) > 0, "V has no columns")
+        self.V = [Vector.read("a column of V", column, n) for column in columns]
+        values: dict[int, Interval] = {}
+        for value in {0, *(value for _, _, value in T.entries)}:
+            t = Fraction(value, T.over)
+            need(abs(t) <= 64, "an entry of T is out of range")
+            low, high = (exp_of(abs(t), up) for up in (0, 1))
+            values[value] = Interval(low, high) if t >= 0 else Interval(1 / high, 1 / low)
+        W = [[values[0]] * n for _ in range(n)]
+        for i, j, value in T.entries:
+            W[i][j] = W[j][i] = values[value]
+        # 1 / D^1/2 in units of 2^-BITS, rounded down and up.
+        sums = [(sum(w.low for w in row), sum(w.high for w in row)) for row in W]
+        below = [isqrt((1 << (2 * BITS)) * high.denominator // high.numerator) for _, high in sums]
+        above = [
+            isqrt((1 << (2 * BITS)) * low.denominator // low.numerator) + 1 for low, _ in sums
+        ]
+        one = 1 << BITS
+        low = {key: int(w.low * one) for key, w in values.items()}
+        high = {key: int(w.high * one) + 1 for key, w in values.items()}
+        keys = [[0] * n for _ in range(n)]
+        for i, j, value in T.entries:
+            keys[i][j] = keys[j][i] = value
+        # W_pq / (D_p D_q)^1/2 in units of 2^-(3 BITS).
+        self.low = [[low[keys[i][j]] * below[i] * below[j] for j in range(i + 1)] for i in range(n)]
+        self.high = [
+            [high[keys[i][j]] * above[i] * above[j] for j in range(i + 1)] for i in range(n)
+        ]
+
+    def energy(self, v: Vector) -> Interval:
+        least = most = 0
+        for i, left in enumerate(v.of):
+            for j in range(i + 1):
+                term = left * v.of[j] * (1 if i == j else 2)
+                if term > 0:
+                    least += term * self.low[i][j]
+                    most += term * self.high[i][j]
+                elif term < 0:
+                    least += term * self.high[i][j]
+                    most += term * self.low[i][j]
+        over = v.over**2 << (3 * BITS)
+        square = v.dot(v)
+        return Interval(square - Fraction(most, over), square - Fraction(least, over))
+
+    def ends(self, witness: dict) -> tuple[Fraction, Fraction]:
+        """The smallest weighted mean of the first energies: the vertices are these prefixes."""
+        weight, total = Fraction(1), Fraction(0)
+        low = high = Fraction(0)
+        best: tuple[Fraction, Fraction] | None = None
+        for v in self.V:
+            found = self.energy(v)
+            low, high, total = low + weight * found.low, high + weight * found.high, total + weight
+            ends = (low / total, high / total)
+            best = ends if best is None else (min(best[0], ends[0]), min(best[1], ends[1]))
+            weight /= self.sigma
+        assert best is not None
+        return best
+
+
 # Certificates
 
 
@@ -908,7 +1036,12 @@ def digest(problem: dict) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-RULES = {"cone program": ConeProgram, "saddle program": SaddleProgram}
+RULES = {
+    "cone program": ConeProgram,
+    "saddle program": SaddleProgram,
+    "alignment level": Levels,
+    "ordered energies": Energies,
+}
 
 
 def check(text: str) -> str:

@@ -24,8 +24,10 @@ from klopt.errors import NotCertified
 from klopt.witness.exact_claims import (
     ConeData,
     ConeVectors,
+    EnergyData,
     Entries,
     ExactClaim,
+    LevelData,
     Part,
     SaddleData,
     SaddleVectors,
@@ -35,6 +37,9 @@ from klopt.witness.exact_claims import (
 )
 
 __all__ = ["parts_of_claim"]
+
+MAX_DETERMINANT = 40
+"""The order up to which a log det is taken of the determinant itself, without a factor."""
 
 
 def parts_of_claim(claim: ExactClaim, verdict: str, tol: float) -> dict[str, Any]:
@@ -49,6 +54,13 @@ def parts_of_claim(claim: ExactClaim, verdict: str, tol: float) -> dict[str, Any
         assert isinstance(vectors, SaddleVectors)
         problem = {"rule": "saddle program"} | units | _saddle(data)
         return {"problem": problem, "claim": said, "witness": _saddle_witness(data, vectors)}
+    if isinstance(data, LevelData):
+        problem = {"rule": "alignment level"} | units | _levels(data)
+        witness = {"level": encode_number(data.level)}
+        return {"problem": problem, "claim": said, "witness": witness}
+    if isinstance(data, EnergyData):
+        problem = {"rule": "ordered energies"} | units | _energies(data)
+        return {"problem": problem, "claim": said, "witness": {}}
     assert isinstance(vectors, ConeVectors)
     problem = {"rule": "cone program"} | units | _cone(data)
     P = data.P if verdict == "OPTIMAL" else []
@@ -96,6 +108,24 @@ def _saddle(data: SaddleData) -> dict[str, Any]:
     if data.parts:
         found["parts"] = [_part(part) for part in data.parts]
     return found
+
+
+def _levels(data: LevelData) -> dict[str, Any]:
+    return {
+        "directions": len(data.r),
+        "r": encode_vector(data.r),
+        "A": encode_vector(data.A),
+        "norm": encode_number(data.norm),
+    }
+
+
+def _energies(data: EnergyData) -> dict[str, Any]:
+    return {
+        "points": len(data.V[0]),
+        "V": [encode_vector(column) for column in data.V],
+        "T": encode_triples(data.T),
+        "sigma": encode_number(data.sigma),
+    }
 
 
 def _part(part: Part) -> dict[str, Any]:
@@ -169,7 +199,9 @@ def _cone_factors(data: ConeData, name: str, s: Sequence[Fraction], dual: bool) 
     start = 0
     for index, (kind, size) in enumerate(data.cones):
         stop = start + rows_of(kind, size)
-        if kind == "semidefinite":
+        is_short = size <= MAX_DETERMINANT if kind == "semidefinite" else True
+        exact = is_short and any(term.cone == index for term in data.log_dets)
+        if kind == "semidefinite" and not exact:
             values = np.array([float(value) for value in s[start:stop]])
             matrix = np.zeros((size, size))
             column, row = np.triu_indices(size)

@@ -25,7 +25,9 @@ from klopt.errors import NotCertified
 __all__ = [
     "ConeData",
     "ConeVectors",
+    "EnergyData",
     "ExactClaim",
+    "LevelData",
     "LogDet",
     "Part",
     "SaddleData",
@@ -320,6 +322,25 @@ class SaddleData:
 
 
 @dataclass(eq=False)
+class LevelData:
+    """max over 0 <= t < max r of sum_i [r_i - t]_+ A_i / (norm ||[r - t]_+||)."""
+
+    r: Vector
+    A: Vector
+    norm: Fraction
+    level: Fraction
+
+
+@dataclass(eq=False)
+class EnergyData:
+    """min of sum_i mu_i v_i'Sv_i over ordered mu of sum 1, S the Laplacian of weights exp(T)."""
+
+    V: list[Vector]
+    T: Entries
+    sigma: Fraction
+
+
+@dataclass(eq=False)
 class ExactClaim:
     """A statement in exact numbers with the vectors that prove it, for a certificate.
 
@@ -333,8 +354,8 @@ class ExactClaim:
         The problem's value is `scale` times that of the program, plus `shift`.
     """
 
-    data: ConeData | SaddleData
-    vectors: ConeVectors | SaddleVectors
+    data: ConeData | SaddleData | LevelData | EnergyData
+    vectors: ConeVectors | SaddleVectors | None = None
     scale: Fraction = Fraction(1)
     shift: Fraction = Fraction(0)
 

@@ -10,11 +10,12 @@ from klopt.arrays import FloatArray
 from klopt.errors import NotCertified
 from klopt.kernels.gram import Gram
 from klopt.kernels.nystroem import LowRank
+from klopt.kernels.side_information import DenseGraph, PairGraph, SideGraph
 from klopt.problems._logdet.exact_claim import Rows, log_det_claim, product
 from klopt.problems._scg.proof import LowRankLaplacian
-from klopt.witness.exact_claims import ExactClaim, fractions
+from klopt.witness.exact_claims import Entries, ExactClaim, fractions
 
-__all__ = ["scg_claim"]
+__all__ = ["known_pairs", "scg_claim"]
 
 
 def scg_claim(
@@ -44,9 +45,31 @@ def _energy(Phi: Rows, laplacian: LowRankLaplacian | FloatArray) -> Rows:
         found = [[p - q for p, q in zip(a, b, strict=True)] for a, b in zip(plain, inner, strict=True)]
     else:
         found = product(product(turned, [fractions(row) for row in laplacian]), Phi)
-    if found != _transposed(found):
-        raise NotCertified("the stored Laplacian is not exactly symmetric")
-    return found
+    # Of a symmetric K, tr(KS) has the symmetric part of S.
+    turned = _transposed(found)
+    return [[(p + q) / 2 for p, q in zip(a, b, strict=True)] for a, b in zip(found, turned, strict=True)]
+
+
+def known_pairs(graph: SideGraph) -> Entries:
+    """Return the lower triangle of T, 1 for similar points and -1 for dissimilar ones."""
+    if isinstance(graph, DenseGraph):
+        raise NotCertified(
+            "the Laplacian of a matrix T is stored without T; give labels or lists of pairs"
+        )
+    if isinstance(graph, PairGraph):
+        E = graph.E.tocoo()
+        places = zip(E.row.tolist(), E.col.tolist(), E.data.tolist(), strict=True)
+        return [(i, j, Fraction(1 if value > 0 else -1)) for i, j, value in places if i >= j and value]
+    groups = graph.groups.tolist()
+    n = len(groups)
+    # Weights of a point without label are 1, so that its degree is n; no other one is whole.
+    unknown = {group for group, d in zip(groups, graph.degrees.tolist(), strict=True) if group == 0 and abs(d - n) < 1e-9 * n}
+    return [
+        (i, j, Fraction(1 if groups[i] == groups[j] else -1))
+        for j in range(n)
+        for i in range(j, n)
+        if groups[i] not in unknown and groups[j] not in unknown
+    ]
 
 
 def _transposed(A: Rows) -> Rows:
