@@ -237,7 +237,12 @@ def need_semidefinite(name: str, S: Symmetric, factor: object) -> None:
         need(eliminates(S), f"{name} is not positive semidefinite")
         return
     L = Matrix.read(f"the factor of {name}", factor, S.rows, S.rows)
-    # S - LL' times both denominators.
+    need(dominates(S, L, 1), f"{name} is not shown to be positive semidefinite")
+
+
+def dominates(S: Symmetric, L: Matrix, sign: int) -> bool:
+    """Whether S - LL', or LL' - S for sign = -1, has diagonal entries that outweigh their rows."""
+    # Times both denominators.
     square = L.over * L.over
     rest = product_with_transpose(L)
     for key, value in rest.items():
@@ -247,11 +252,11 @@ def need_semidefinite(name: str, S: Symmetric, factor: object) -> None:
     room = [0] * S.rows
     for (i, j), value in rest.items():
         if i == j:
-            room[i] += value
+            room[i] += sign * value
         else:
             room[i] -= abs(value)
             room[j] -= abs(value)
-    need(all(value >= 0 for value in room), f"{name} is not shown to be positive semidefinite")
+    return all(value >= 0 for value in room)
 
 
 def eliminates(S: Symmetric) -> bool:
@@ -279,16 +284,16 @@ def eliminates(S: Symmetric) -> bool:
 
 
 def log_det(name: str, S: Symmetric, factor: object, up: int) -> Fraction:
-    """log det of a positive definite matrix, rounded up or down; by a factor it is a lower bound."""
+    """log det of a positive definite matrix, or more (up = 1), or less."""
     if factor is None:
         need(S.rows <= MAX_ELIMINATION, f"{name} needs a factor")
         return log_of(determinant(name, S), up)
-    need_semidefinite(name, S, factor)
     L = Matrix.read(f"the factor of {name}", factor, S.rows, S.rows)
+    need(dominates(S, L, -1 if up else 1), f"{name} is not shown to be on this side of its factor")
     need(all(i >= j for i, j, _ in L.entries), f"the factor of {name} is not triangular")
     pivots = [value for i, j, value in L.entries if i == j and value > 0]
     need(len(pivots) == S.rows, f"the factor of {name} has a diagonal entry that is not positive")
-    return 2 * log_of(Fraction(prod(pivots), L.over**S.rows), 0)
+    return 2 * log_of(Fraction(prod(pivots), L.over**S.rows), up)
 
 
 def determinant(name: str, S: Symmetric) -> Fraction:
@@ -863,15 +868,71 @@ class SaddleProgram:
                 for k in part.variables:
                     places = part.support(k)
                     size, phi = squares(w, places), x[k] * self.phi[p, k]
-                    square += phi * size
-                    largest = self.right.largest_square(Vector([0] * part.right), places)
-                    lost += phi * root_above(size * largest)
+                    if phi:
+                        square += phi * size
+                        largest = self.right.largest_square(Vector([0] * part.right), places)
+                        lost += phi * root_above(size * largest)
             else:
                 need_semidefinite(f"part {p}", Q, factors_of(witness).get(f"part {p}"))
             change = [Fraction(0)] * part.right
             change[part.below] = -square / 2
             c = c.plus(product).plus(vector_of(change))
         return self.right.with_objective(P, c), lost
+
+
+# The rule of graphs
+
+
+class GraphLogDet:
+    """min over K of D(K, G+) + gamma tr(KS), G+ the positive part of G: log det(I + gamma S G+)."""
+
+    def __init__(self, data: dict) -> None:
+        self.scale, self.shift = units(data)
+        self.n = whole("points", data.get("points"), 1)
+        self.G = Symmetric.read("G", data.get("G"), self.n)
+        self.S = Symmetric.read("S", data.get("S"), self.n)
+        self.gamma = number(data.get("gamma"))
+        need(self.gamma > 0, "gamma is not positive")
+
+    def shifted(self, matrix: Symmetric, by: Fraction) -> Symmetric:
+        need(by >= 0, "a shift is negative")
+        diagonal = [(i, i, by.numerator) for i in range(self.n)]
+        return matrix.plus(Symmetric(self.n, self.n, diagonal, by.denominator), Fraction(1))
+
+    def ends(self, witness: dict) -> tuple[Fraction, Fraction]:
+        """By H = G + phi I: log det(I + gamma S H), and what phi may change of it."""
+        n, gamma = self.n, self.gamma
+        phi = number(witness.get("phi", "0x0"))
+        H = self.shifted(self.G, phi)
+        columns = [H.times(Vector([int(i == j) for i in range(n)])) for j in range(n)]
+        images = [self.S.times(column) for column in columns]
+        # H + gamma H S H; all products have one denominator.
+        over = H.over * images[0].over
+        of = {}
+        for j in range(n):
+            for i in range(j, n):
+                of[i, j] = sum(a * b for a, b in zip(columns[i].of, images[j].of, strict=True))
+        smooth = Symmetric(n, n, [(i, j, v) for (i, j), v in of.items() if v], over)
+        Y = H.plus(smooth, gamma)
+        factors = factors_of(witness)
+        sides = ("below", "above")
+        # Those below show that both matrices are positive definite.
+        ends = [
+            log_det("H + gamma H S H", Y, factors.get(f"Y {side}"), up)
+            - log_det("H", H, factors.get(f"H {sides[1 - up]}"), 1 - up)
+            for up, side in enumerate(sides)
+        ]
+        if phi:
+            epsilon = number(witness.get("epsilon", "0x0"))
+            S = self.shifted(self.S, epsilon)
+            need_semidefinite("S + epsilon I", S, factors.get("S"))
+            trace = sum(Fraction(value, S.over) for i, j, value in S.entries if i == j)
+            size = sum(Fraction(value, H.over) for i, j, value in H.entries if i == j)
+            small = gamma * epsilon
+            need(small * size < 1, "epsilon is too large")
+            ends[0] -= gamma * phi * trace
+            ends[1] += n * phi * small / (1 - small * size)
+        return ends[0], ends[1]
 
 
 # The rule of levels
@@ -957,9 +1018,7 @@ class Energies:
         # 1 / D^1/2 in units of 2^-BITS, rounded down and up.
         sums = [(sum(w.low for w in row), sum(w.high for w in row)) for row in W]
         below = [isqrt((1 << (2 * BITS)) * high.denominator // high.numerator) for _, high in sums]
-        above = [
-            isqrt((1 << (2 * BITS)) * low.denominator // low.numerator) + 1 for low, _ in sums
-        ]
+        above = [isqrt((1 << (2 * BITS)) * low.denominator // low.numerator) + 1 for low, _ in sums]
         one = 1 << BITS
         low = {key: int(w.low * one) for key, w in values.items()}
         high = {key: int(w.high * one) + 1 for key, w in values.items()}
@@ -1039,6 +1098,7 @@ def digest(problem: dict) -> str:
 RULES = {
     "cone program": ConeProgram,
     "saddle program": SaddleProgram,
+    "graph log det": GraphLogDet,
     "alignment level": Levels,
     "ordered energies": Energies,
 }

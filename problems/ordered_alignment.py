@@ -156,9 +156,7 @@ class OrderedAlignment(Problem):
         """Return the program of the exact F and b of V, with the weights of a point."""
         sigma = self.sigma if self.ordered else None
         signed = self.target == "signed"
-        return alignment_claim(
-            self.V, self.labels, sigma, signed, self.reduced.kept, point.alpha
-        )
+        return alignment_claim(self.V, self.labels, sigma, signed, self.reduced.kept, point.alpha)
 
     def witness(self, point: Point) -> Point:
         """Return the nearest ordered alpha; a dual part suggests matrices M that bound rho."""

@@ -226,7 +226,9 @@ class ScgOrdered(Problem):
         """Return the columns of V and what is known of pairs; the prefixes need no witness."""
         V = self.V[:, self._skipped :]
         if V.size * len(V) > MAX_PRODUCTS:
-            raise NotCertified(f"{V.shape[1]} columns of {len(V)} points are too many for a checker")
+            raise NotCertified(
+                f"{V.shape[1]} columns of {len(V)} points are too many for a checker"
+            )
         T = known_pairs(self.side)
         columns = [fractions(column) for column in V.T]
         return ExactClaim(EnergyData(columns, T, Fraction(self.sigma)))

@@ -27,12 +27,15 @@ from klopt.witness.exact_claims import (
     EnergyData,
     Entries,
     ExactClaim,
+    GraphData,
     LevelData,
     Part,
     SaddleData,
     SaddleVectors,
     factor_below,
+    long_factor,
     negativity,
+    product,
     rows_of,
 )
 
@@ -58,6 +61,9 @@ def parts_of_claim(claim: ExactClaim, verdict: str, tol: float) -> dict[str, Any
         problem = {"rule": "alignment level"} | units | _levels(data)
         witness = {"level": encode_number(data.level)}
         return {"problem": problem, "claim": said, "witness": witness}
+    if isinstance(data, GraphData):
+        problem = {"rule": "graph log det"} | units | _graph(data)
+        return {"problem": problem, "claim": said, "witness": _graph_witness(data)}
     if isinstance(data, EnergyData):
         problem = {"rule": "ordered energies"} | units | _energies(data)
         return {"problem": problem, "claim": said, "witness": {}}
@@ -117,6 +123,41 @@ def _levels(data: LevelData) -> dict[str, Any]:
         "A": encode_vector(data.A),
         "norm": encode_number(data.norm),
     }
+
+
+def _graph(data: GraphData) -> dict[str, Any]:
+    n = len(data.S)
+    S = [(i, j, data.S[i][j]) for j in range(n) for i in range(j, n)]
+    return {
+        "points": n,
+        "G": encode_lower_triangle(data.G),
+        "S": encode_triples(S),
+        "gamma": encode_number(data.gamma),
+    }
+
+
+def _graph_witness(data: GraphData) -> dict[str, Any]:
+    n = len(data.S)
+    H = [[Fraction(float(value)) for value in row] for row in data.G]
+    for i in range(n):
+        H[i][i] += data.phi
+    smooth = product(product(H, data.S), H)
+    Y = [[H[i][j] + data.gamma * smooth[i][j] for j in range(n)] for i in range(n)]
+    factors = {
+        f"{name} {side}": encode_triples(
+            [(i, j, v) for i, row in enumerate(long_factor(matrix, up)) for j, v in enumerate(row)]
+        )
+        for name, matrix in (("H", H), ("Y", Y))
+        for up, side in ((False, "below"), (True, "above"))
+    }
+    found: dict[str, Any] = {"phi": encode_number(data.phi), "factors": factors}
+    if not data.phi:
+        return found
+    S = np.array([[float(value) for value in row] for row in data.S])
+    factor = factor_below(S + float(data.epsilon) * np.eye(len(S)))
+    if factor is not None:
+        factors["S"] = encode_lower_triangle(factor)
+    return found | {"epsilon": encode_number(data.epsilon)}
 
 
 def _energies(data: EnergyData) -> dict[str, Any]:

@@ -68,7 +68,9 @@ def exact_point_of(domain: SimpleSet, x: FloatArray) -> Vector:
     point = [_clipped(v, l, h) for v, l, h in zip(fractions(x), low, high, strict=True)]
     if normal is None:
         return point
-    left = total - sum((Fraction(a) * v for a, v in zip(normal.tolist(), point, strict=True)), Fraction(0))
+    left = total - sum(
+        (Fraction(a) * v for a, v in zip(normal.tolist(), point, strict=True)), Fraction(0)
+    )
     for j in np.argsort(-np.abs(x * normal)).tolist():
         if not left:
             break

@@ -27,6 +27,7 @@ __all__ = [
     "ConeVectors",
     "EnergyData",
     "ExactClaim",
+    "GraphData",
     "LevelData",
     "LogDet",
     "Part",
@@ -34,8 +35,10 @@ __all__ = [
     "SaddleVectors",
     "factor_below",
     "fractions",
+    "long_factor",
     "lower_entries",
     "negativity",
+    "product",
 ]
 
 SHIFTS = (4096.0, 256.0, 16.0, 1.0)
@@ -44,6 +47,7 @@ SHIFTS = (4096.0, 256.0, 16.0, 1.0)
 Number = Fraction | int | float
 Vector = list[Fraction]
 Entries = list[tuple[int, int, Fraction]]
+Rows = list[Vector]
 
 
 def fractions(values: Any) -> Vector:
@@ -341,6 +345,17 @@ class EnergyData:
 
 
 @dataclass(eq=False)
+class GraphData:
+    """min over K of D(K, G) + gamma tr(KS), G standing for its positive part."""
+
+    G: FloatArray
+    S: list[Vector]
+    gamma: Fraction
+    phi: Fraction
+    epsilon: Fraction
+
+
+@dataclass(eq=False)
 class ExactClaim:
     """A statement in exact numbers with the vectors that prove it, for a certificate.
 
@@ -354,7 +369,7 @@ class ExactClaim:
         The problem's value is `scale` times that of the program, plus `shift`.
     """
 
-    data: ConeData | SaddleData | LevelData | EnergyData
+    data: ConeData | SaddleData | LevelData | EnergyData | GraphData
     vectors: ConeVectors | SaddleVectors | None = None
     scale: Fraction = Fraction(1)
     shift: Fraction = Fraction(0)
@@ -371,6 +386,25 @@ def _curved(P: Entries, w: Sequence[Fraction], n: int) -> Vector:
 
 def _dot(a: Sequence[Fraction], b: Sequence[Fraction]) -> Fraction:
     return sum((x * y for x, y in zip(a, b, strict=True)), Fraction(0))
+
+
+def product(A: Rows, B: Rows) -> Rows:
+    """Return AB without rounding.
+
+    >>> product([[Fraction(1, 2)]], [[Fraction(1, 3)]])
+    [[Fraction(1, 6)]]
+    """
+    found = _flint(A) * _flint(B)
+    return [
+        [Fraction(int(found[i, j].p), int(found[i, j].q)) for j in range(found.ncols())]
+        for i in range(found.nrows())
+    ]
+
+
+def _flint(A: Rows) -> Any:
+    from flint import fmpq, fmpq_mat
+
+    return fmpq_mat([[fmpq(v.numerator, v.denominator) for v in row] for row in A])
 
 
 # Matrices that must be positive semidefinite
@@ -410,6 +444,44 @@ def factor_below(matrix: FloatArray) -> FloatArray | None:
 def off_diagonal_sums(rest: FloatArray, scale: FloatArray) -> FloatArray:
     """Return sum_j |rest_ij| scale_j over j != i."""
     return np.asarray(np.abs(rest) @ scale - np.abs(np.diag(rest)) * scale)
+
+
+LONG_BITS = 220
+"""Bits after the point of a long factor, in units of the largest diagonal entry."""
+LONG_SHIFT = 150
+"""The bit by which a matrix is moved before a long factor is taken."""
+
+
+def long_factor(matrix: Rows, up: bool) -> Rows:
+    """Return a lower triangle L of many digits, LL' next to the matrix and above it, or below.
+
+    >>> [row[0] for row in long_factor([[Fraction(4)]], up=False)][0] < 2
+    True
+    """
+    n = len(matrix)
+    largest = max(matrix[i][i] for i in range(n))
+    exponent = largest.numerator.bit_length() - largest.denominator.bit_length()
+    root = Fraction(2) ** ((exponent + 1) // 2)
+    scale = root * root
+    one = 1 << LONG_BITS
+    shift = 1 << (LONG_BITS - LONG_SHIFT)
+    A = [[int(matrix[i][j] / scale * one) for j in range(i + 1)] for i in range(n)]
+    L: list[list[int]] = []
+    for i in range(n):
+        row: list[int] = []
+        for j in range(i + 1):
+            rest = A[i][j] + (0 if i != j else shift if up else -shift)
+            rest -= (
+                sum(a * b for a, b in zip(row, L[j] if j < i else row, strict=False)) >> LONG_BITS
+            )
+            if i == j:
+                if rest <= 0:
+                    raise NotCertified("a matrix is too near to a singular one")
+                row.append(isqrt(rest << LONG_BITS))
+            else:
+                row.append((rest << LONG_BITS) // L[j][j])
+        L.append(row)
+    return [[Fraction(value, one) * root for value in row] for row in L]
 
 
 def negativity(matrix: FloatArray) -> Fraction:

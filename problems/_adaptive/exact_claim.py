@@ -66,10 +66,7 @@ def adaptive_kernel_claim(dual: AdaptiveDual, F: FloatArray, point: Point) -> Ex
     Z = 2 * dual.eta * (F - free)
     Z = rounded(_inside(Z, 2 * dual.eta), bits=48)
     below = [Fraction(float(Z[i, j])) * (1 if i == j else 2) for i, j in places]
-    w = [
-        (value - c) / P
-        for value, c, (_, _, P) in zip(below, cost, left.P, strict=True)
-    ]
+    w = [(value - c) / P for value, c, (_, _, P) in zip(below, cost, left.P, strict=True)]
 
     # F is played.
     F = rounded(_inside(F, 1.0), bits=44)

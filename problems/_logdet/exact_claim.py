@@ -26,12 +26,14 @@ from klopt.witness.exact_claims import (
     ConeVectors,
     ExactClaim,
     LogDet,
+    Rows,
     Vector,
     fractions,
     lower_entries,
+    product,
 )
 
-__all__ = ["MAX_ORDER", "log_det_claim", "pair_claim", "product"]
+__all__ = ["MAX_ORDER", "log_det_claim", "pair_claim"]
 
 MAX_ORDER = 100
 """Of a matrix whose determinant a checker computes."""
@@ -41,27 +43,6 @@ KEPT_BITS = 220
 """Bits of an entry of W below the largest one."""
 ROUNDS = 40
 """How often W is moved towards the bounds of its distances."""
-
-Rows = list[list[Fraction]]
-
-
-def product(A: Rows, B: Rows) -> Rows:
-    """Return AB without rounding.
-
-    >>> product([[Fraction(1, 2)]], [[Fraction(1, 3)]])
-    [[Fraction(1, 6)]]
-    """
-    found = _flint(A) * _flint(B)
-    return [
-        [Fraction(int(found[i, j].p), int(found[i, j].q)) for j in range(found.ncols())]
-        for i in range(found.nrows())
-    ]
-
-
-def _flint(A: Rows) -> Any:
-    from flint import fmpq, fmpq_mat
-
-    return fmpq_mat([[fmpq(v.numerator, v.denominator) for v in row] for row in A])
 
 
 def _inverse(Y: Rows) -> Rows:
@@ -236,7 +217,9 @@ def _short(value: Fraction, up: bool) -> Fraction:
     """A number of 100 bits above or below."""
     unit = Fraction(2) ** (_exponent(value) - 100) if value else Fraction(1)
     steps = value / unit
-    return (-(-steps.numerator // steps.denominator) if up else steps.numerator // steps.denominator) * unit
+    return (
+        -(-steps.numerator // steps.denominator) if up else steps.numerator // steps.denominator
+    ) * unit
 
 
 def _moved_inside(pairs: _Pairs, W: Rows, lam: Vector) -> Rows:

@@ -218,7 +218,9 @@ def _active_set(
         target[at] = solution[:k]
         step = target - a
         with np.errstate(divide="ignore", invalid="ignore"):
-            rooms = np.where(step > 0, (high - a) / step, np.where(step < 0, (low - a) / step, np.inf))
+            rooms = np.where(
+                step > 0, (high - a) / step, np.where(step < 0, (low - a) / step, np.inf)
+            )
         rooms[~free] = np.inf
         least = float(rooms.min(initial=np.inf))
         if least < 1:

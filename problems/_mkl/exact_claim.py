@@ -38,9 +38,13 @@ def multiple_kernel_claim(dual: MultipleKernelDual, point: Point) -> ExactClaim:
     """Return the saddle program with the vectors of a point."""
     n = dual.y.size
     if n > MAX_POINTS:
-        raise NotCertified(f"certificates of kernel matrices of more than {MAX_POINTS} points are too long")
+        raise NotCertified(
+            f"certificates of kernel matrices of more than {MAX_POINTS} points are too long"
+        )
     if dual.p not in (1.0, 2.0, math.inf):
-        raise NotCertified("norms other than block-l1, block-linf and 2 have no certificate that travels yet")
+        raise NotCertified(
+            "norms other than block-l1, block-linf and 2 have no certificate that travels yet"
+        )
     loss = "hinge" if dual.hinge else "tube" if dual.epsilon is not None else "squared"
     machine = Machine(dual.y, np.full(n, dual.C), loss, dual.has_plane, dual.epsilon or 0.0)
     bias = float(point.bias) if dual.has_plane else 0.0
@@ -84,9 +88,7 @@ def _mixture(machine, matrices, signed, weights, bias):  # type: ignore[no-untyp
     reply, bias = machine.reply(P, c, bias, signed)
     given, w = machine.given(right, bias, reply, P, c)
     above = right.multipliers(given, w, P, c)
-    return ExactClaim(
-        data, SaddleVectors(ConeVectors(x, below), ConeVectors(y, above, w), phi=phi)
-    )
+    return ExactClaim(data, SaddleVectors(ConeVectors(x, below), ConeVectors(y, above, w), phi=phi))
 
 
 def _largest(machine, matrices, signed, weights, bias):  # type: ignore[no-untyped-def]
@@ -122,6 +124,4 @@ def _largest(machine, matrices, signed, weights, bias):  # type: ignore[no-untyp
     given, at = machine.given(right, bias, y, P, c)
     given[total] = simplex_multiplier(c, gammas)
     above = right.multipliers(given, at, P, c)
-    return ExactClaim(
-        data, SaddleVectors(ConeVectors(x, below), ConeVectors(y, above, at), w, phi)
-    )
+    return ExactClaim(data, SaddleVectors(ConeVectors(x, below), ConeVectors(y, above, at), w, phi))

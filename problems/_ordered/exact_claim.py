@@ -13,9 +13,16 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.errors import NotCertified
-from klopt.problems._logdet.exact_claim import product
 from klopt.problems._ordered.data import LabelArray
-from klopt.witness.exact_claims import ConeData, ConeVectors, ExactClaim, Vector, fractions, root_between
+from klopt.witness.exact_claims import (
+    ConeData,
+    ConeVectors,
+    ExactClaim,
+    Vector,
+    fractions,
+    product,
+    root_between,
+)
 
 __all__ = ["alignment_claim"]
 
@@ -52,7 +59,9 @@ def alignment_claim(
     """
     r = V.shape[1]
     if r > MAX_COLUMNS:
-        raise NotCertified(f"alignments of more than {MAX_COLUMNS} columns are too long for a certificate")
+        raise NotCertified(
+            f"alignments of more than {MAX_COLUMNS} columns are too long for a certificate"
+        )
     known = np.flatnonzero(labels >= 0)
     T = [
         [Fraction(1 if labels[p] == labels[q] else -1 if signed else 0) for q in known]

@@ -97,7 +97,9 @@ def spectra_claim(
     lengths = m if data.rho and data.loss.name == "frobenius" else 0
     left = ConeData(m * n + lengths)
     tau = Fraction(float(data.trace or 0.0))
-    sums = [left.add("zero", 1, [dict.fromkeys(range(g * n, g * n + n), 1)], [tau]) for g in range(m)]
+    sums = [
+        left.add("zero", 1, [dict.fromkeys(range(g * n, g * n + n), 1)], [tau]) for g in range(m)
+    ]
     left.bound(range(m * n), 0, None)
     shift = Fraction(0)
     cones = []
@@ -132,7 +134,13 @@ def spectra_claim(
         x += short
     if lengths:
         x += [
-            root_between(sum(((a - b) ** 2 for a, b in zip(x[g * n : g * n + n], row, strict=True)), Fraction(0)), up=True)
+            root_between(
+                sum(
+                    ((a - b) ** 2 for a, b in zip(x[g * n : g * n + n], row, strict=True)),
+                    Fraction(0),
+                ),
+                up=True,
+            )
             for g, row in enumerate(targets)
         ]
     shares = _shares(point.gamma)
@@ -300,9 +308,14 @@ class _Kernels:
         for g, group in enumerate(self.groups):
             mine = x[g * self.size : (g + 1) * self.size]
             for S in group:
-                gaps = [a - Fraction(float(S[i, j])) for a, (i, j) in zip(mine, self.places, strict=True)]
+                gaps = [
+                    a - Fraction(float(S[i, j]))
+                    for a, (i, j) in zip(mine, self.places, strict=True)
+                ]
                 if self.loss == "frobenius":
-                    square = sum((t * gap**2 for t, gap in zip(self.times, gaps, strict=True)), Fraction(0))
+                    square = sum(
+                        (t * gap**2 for t, gap in zip(self.times, gaps, strict=True)), Fraction(0)
+                    )
                     lengths.append(root_between(square, up=True))
                 elif self.loss == "l1":
                     lengths += [abs(gap) for gap in gaps]
