@@ -811,6 +811,7 @@ class SaddleProgram:
         for side in ("left", "right"):
             need(isinstance(witness.get(side), dict), f"the witness has no {side}")
             sides.append(witness[side])
+        self.factors = factors_of(witness)
         self.phi = self.read_phi(witness)
         x, y = self.left.point(sides[0]), self.right.point(sides[1])
         low = self.program_of_x(y).bound_by(sides[0], objective=True) - self.right.objective(y)
@@ -825,13 +826,12 @@ class SaddleProgram:
             return {}
         given = Vector.read("phi", witness.get("phi"), len(pairs))
         need(all(value >= 0 for value in given.of), "phi is negative")
-        factors = factors_of(witness)
         for index, (p, k) in enumerate(pairs):
             part, phi = self.parts[p], given[index]
             diagonal = [(j, j, phi.numerator) for j in part.support(k)]
             shift = Symmetric(part.right, part.right, diagonal, phi.denominator)
             name = f"kernel {p} {k}"
-            need_semidefinite(name, part.single(k).plus(shift, Fraction(1)), factors.get(name))
+            need_semidefinite(name, part.single(k).plus(shift, Fraction(1)), self.factors.get(name))
         return {pair: given[index] for index, pair in enumerate(pairs)}
 
     def program_of_x(self, y: Vector) -> ConeProgram:
@@ -873,7 +873,7 @@ class SaddleProgram:
                         largest = self.right.largest_square(Vector([0] * part.right), places)
                         lost += phi * root_above(size * largest)
             else:
-                need_semidefinite(f"part {p}", Q, factors_of(witness).get(f"part {p}"))
+                need_semidefinite(f"part {p}", Q, self.factors.get(f"part {p}"))
             change = [Fraction(0)] * part.right
             change[part.below] = -square / 2
             c = c.plus(product).plus(vector_of(change))

@@ -149,10 +149,10 @@ def losses_and_norms() -> Iterator[klopt.Problem]:
     yield P.SaddlePoint.game([[1.0, -1.0, 0.3], [0.2, 0.5, -0.7], [0.0, 0.1, 2.0]], box, ordered)
 
 
-@pytest.mark.parametrize("index", range(22))
+@pytest.mark.parametrize("index", range(20))
 def test_other_losses_norms_and_sets_are_accepted(index: int, tmp_path: Path) -> None:
     problems = list(losses_and_norms())
-    assert len(problems) == 22
+    assert len(problems) == 20
     result, data = certified(problems[index], tmp_path)
     lower, upper = interval(data)
     assert accepted(json.dumps(data))
@@ -326,7 +326,7 @@ def forgeries(tmp_path: Path) -> list[tuple[str, str]]:
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_no_forgery_is_accepted_by_either_checker(tmp_path: Path) -> None:
     forged = forgeries(tmp_path)
-    assert len(forged) == 720
+    assert len(forged) == 660
     assert not [name for name, text in forged if accepted(text)]
     assert not any(accepted_by_javascript([text for _, text in forged], tmp_path))
 
@@ -338,11 +338,18 @@ def family_certificates(tmp_path: Path) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_the_claim_cannot_be_moved_by_the_smallest_number(tmp_path: Path) -> None:
-    """What is proven is accepted to the last digit, and 2^-5000 more is not."""
+    """What is proven is accepted to the last digit, and 2^-5000 more is not.
+
+    Logarithms, exponentials and roots are rounded outwards, by each checker in its own way: there
+    2^-180 less is accepted, and 2^-100 more is not.
+    """
     texts = []
     for data in family_certificates(tmp_path):
         lower, upper = proven_ends(data)
-        step = Fraction(1, 2**5000)
+        problem = data["problem"]
+        rounds = "log det" in problem or problem["rule"] not in ("cone program", "saddle program")
+        step, room = (Fraction(1, 2**100), Fraction(1, 2**180)) if rounds else (Fraction(1, 2**5000), 0)
+        lower, upper = lower - room, upper + room
         data["claim"]["tol"] = encode_number(1)
         for ends in ((lower, upper), (lower + step, upper), (lower, upper - step)):
             data["claim"] |= {"lower": encode_number(ends[0]), "upper": encode_number(ends[1])}
@@ -410,7 +417,7 @@ def test_both_checkers_decide_alike_about_altered_files(tmp_path: Path) -> None:
 # Positive parts
 
 
-@pytest.mark.parametrize("norm", ["block-l1", "block-linf"])
+@pytest.mark.parametrize("norm", ["block-l1", 2])
 def test_a_kernel_that_is_indefinite_by_rounding_is_its_positive_part(
     norm: str, tmp_path: Path
 ) -> None:
@@ -467,7 +474,9 @@ def test_determinants_are_those_of_other_means() -> None:
         S = B @ B.T + np.eye(n, dtype=int)
         entries = [(i, j, int(S[i, j])) for i in range(n) for j in range(i + 1)]
         found = klopt_check.determinant("S", klopt_check.Symmetric(n, n, entries, 3))
-        assert found == Fraction(round(float(mpmath.det(mpmath.matrix(S.tolist())))), 3**n)
+        with mpmath.workdps(60):
+            expected = int(mpmath.nint(mpmath.det(mpmath.matrix(S.tolist()))))
+        assert found == Fraction(expected, 3**n)
 
 
 def test_long_factors_lie_on_their_side() -> None:
