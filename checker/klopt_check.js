@@ -3,9 +3,9 @@
 //     node klopt_check.js FILE [FILE ..]        exit code 0: every certificate proves its claim
 //     KloptCheck.check(text)                    in a page: returns a sentence, or throws
 //
-// The format and the rule are on one page, docs/certificate-format.md. It shares no code with klopt
+// The format and its rules are on one page, docs/certificate-format.md. It shares no code with klopt
 // nor with klopt_check.py. Vectors are integers over one denominator; nothing is rounded, except
-// outwards in the bounds of exp and log.
+// outwards in the bounds of exp, log and roots.
 "use strict";
 
 const KloptCheck = (() => {
@@ -618,7 +618,7 @@ const KloptCheck = (() => {
 
   function factorsOf(witness) {
     const found = witness.factors === undefined ? {} : witness.factors;
-    need(isObject(found), "factors are given by name");
+    need(isObject(found) && Object.values(found).every((factor) => factor !== null), "factors are given by name");
     return found;
   }
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Checks certificates of cone programs in exact arithmetic, with nothing but Python's own library.
+"""Checks certificates of optima in exact arithmetic, with nothing but Python's own library.
 
     python klopt_check.py FILE [FILE ..]          exit code 0: every certificate proves its claim
 
 The format is described in docs/certificate-format.md. All numbers are integers over one common
-denominator for each array; nothing is ever rounded, except outwards in the bounds of exp and log. The rule:
+denominator for each array; nothing is ever rounded, except outwards in the bounds of exp, log and roots.
+The rule of cone programs:
 
     minimise  x'Px/2 + c'x   subject to   b - Ax in K,   x'P_i x/2 + q_i'x <= r_i
 
@@ -17,6 +18,8 @@ denominator for each array; nothing is ever rounded, except outwards in the boun
 If only H + phi D is positive semidefinite, D = 1 on the diagonal for the variables that H has
 entries of, and lower <= x <= upper for these by nonnegative rows with a single entry, the bound is
 less by phi/2 times the sum over them of max((lower_j - w_j)^2, (upper_j - w_j)^2).
+
+The other rules (saddle programs, and three closed forms) are in their classes.
 
 A matrix S is shown to be positive semidefinite by a factor L for which S - LL' has diagonal entries
 that are at least the sum of the sizes of the others in their row; without one, by elimination.
@@ -715,7 +718,7 @@ def listed(name: str, data: object) -> list:
 
 def factors_of(witness: dict) -> dict:
     found = witness.get("factors", {})
-    need(isinstance(found, dict), "factors are given by name")
+    need(isinstance(found, dict) and None not in found.values(), "factors are given by name")
     return found
 
 
@@ -1095,7 +1098,7 @@ def digest(problem: dict) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-RULES = {
+RULES: dict[str, type] = {
     "cone program": ConeProgram,
     "saddle program": SaddleProgram,
     "graph log det": GraphLogDet,

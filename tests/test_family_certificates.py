@@ -348,7 +348,9 @@ def test_the_claim_cannot_be_moved_by_the_smallest_number(tmp_path: Path) -> Non
         lower, upper = proven_ends(data)
         problem = data["problem"]
         rounds = "log det" in problem or problem["rule"] not in ("cone program", "saddle program")
-        step, room = (Fraction(1, 2**100), Fraction(1, 2**180)) if rounds else (Fraction(1, 2**5000), 0)
+        step, room = (
+            (Fraction(1, 2**100), Fraction(1, 2**180)) if rounds else (Fraction(1, 2**5000), 0)
+        )
         lower, upper = lower - room, upper + room
         data["claim"]["tol"] = encode_number(1)
         for ends in ((lower, upper), (lower + step, upper), (lower, upper - step)):

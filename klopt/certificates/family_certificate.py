@@ -171,8 +171,9 @@ def _energies(data: EnergyData) -> dict[str, Any]:
 
 def _part(part: Part) -> dict[str, Any]:
     found: dict[str, Any] = {
-        name: encode_integers([entry[at] for entry in part.entries])
-        for at, name in enumerate(("left", "row", "column"))
+        "left": encode_integers([k for k, _, _, _ in part.entries]),
+        "row": encode_integers([i for _, i, _, _ in part.entries]),
+        "column": encode_integers([j for _, _, j, _ in part.entries]),
     }
     found["value"] = encode_vector([entry[3] for entry in part.entries])
     if part.over is not None:

@@ -65,7 +65,10 @@ def exact_point_of(domain: SimpleSet, x: FloatArray) -> Vector:
         low = [Fraction(v) if np.isfinite(v) else None for v in domain.lower.tolist()]
         high = [Fraction(v) if np.isfinite(v) else None for v in domain.upper.tolist()]
         normal, total = domain.normal, Fraction(domain.offset)
-    point = [_clipped(v, l, h) for v, l, h in zip(fractions(x), low, high, strict=True)]
+    point = [
+        _clipped(value, least, most)
+        for value, least, most in zip(fractions(x), low, high, strict=True)
+    ]
     if normal is None:
         return point
     left = total - sum(

@@ -110,7 +110,7 @@ class Machine:
         if self.loss == "squared":
             return found + found
         low, high = self._box()
-        found = [min(max(v, l), h) for v, l, h in zip(found, low, high, strict=True)]
+        found = [min(max(v, least), most) for v, least, most in zip(found, low, high, strict=True)]
         left = sum(found, Fraction(0)) if self.plane else Fraction(0)
         for j in sorted(range(self.n), key=lambda j: -min(high[j] - found[j], found[j] - low[j])):
             moved = min(max(found[j] - left, low[j]), high[j])

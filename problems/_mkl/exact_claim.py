@@ -10,10 +10,12 @@ Each K_i stands for its positive part.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 
+from klopt.arrays import FloatArray
 from klopt.errors import NotCertified
 from klopt.model.problem import Point
 from klopt.problems._margin.exact_claim import MAX_POINTS, Machine, rounded, simplex_multiplier
@@ -58,7 +60,13 @@ def multiple_kernel_claim(dual: MultipleKernelDual, point: Point) -> ExactClaim:
     return _mixture(machine, matrices, signed, weights, bias)
 
 
-def _mixture(machine, matrices, signed, weights, bias):  # type: ignore[no-untyped-def]
+def _mixture(
+    machine: Machine,
+    matrices: Sequence[FloatArray],
+    signed: FloatArray,
+    weights: FloatArray | None,
+    bias: float,
+) -> ExactClaim:
     """Weights that are learned, or all 1."""
     m = len(matrices)
     left = ConeData(m)
@@ -91,7 +99,13 @@ def _mixture(machine, matrices, signed, weights, bias):  # type: ignore[no-untyp
     return ExactClaim(data, SaddleVectors(ConeVectors(x, below), ConeVectors(y, above, w), phi=phi))
 
 
-def _largest(machine, matrices, signed, weights, bias):  # type: ignore[no-untyped-def]
+def _largest(
+    machine: Machine,
+    matrices: Sequence[FloatArray],
+    signed: FloatArray,
+    weights: FloatArray,
+    bias: float,
+) -> ExactClaim:
     """Kernels over gamma."""
     m = len(matrices)
     left = ConeData(1)

@@ -13,6 +13,7 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.errors import NotCertified
+from klopt.model.functions import IntArray
 from klopt.problems._ordered.data import LabelArray
 from klopt.witness.exact_claims import (
     ConeData,
@@ -37,7 +38,7 @@ def alignment_claim(
     labels: LabelArray,
     sigma: float | None,
     signed: bool,
-    kept: FloatArray,
+    kept: IntArray,
     alpha: FloatArray,
 ) -> ExactClaim:
     """Return the program with the vectors of weights alpha.

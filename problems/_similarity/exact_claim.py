@@ -9,6 +9,7 @@ kernel.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -57,7 +58,7 @@ def similarity_claim(
     kernels = list(point.kernels) if several else [point.kernel]
     machine = Machine(data.y, np.full(data.n, data.C), "hinge", plane=True)
     program = _Kernels(data, groups)
-    saddle, play = _game(machine, program.left, program.parts(machine, several))
+    game = _Game.of(machine, program.left, program.parts(machine, several))
     signed = data.y * point.alpha
     y = machine.point(signed)
     shares = [Fraction(1)]
@@ -70,10 +71,10 @@ def similarity_claim(
     below, w, scale = program.multipliers(kernels, gradients, signed, shares)
     if scale != 1:
         y = machine.point(scale * signed) + (shares if several else [])
-    cost = saddle.cost_of_x(y)
+    cost = game.data.cost_of_x(y)
     left = program.closed(cost, below, w, x)
-    right = play(x, y, kernels, float(point.bias), several)
-    return ExactClaim(saddle, SaddleVectors(left, *right), shift=program.shift)
+    right = game.reply(x, y, kernels, float(point.bias))
+    return ExactClaim(game.data, SaddleVectors(left, *right), shift=program.shift)
 
 
 def spectra_claim(
@@ -125,7 +126,7 @@ def spectra_claim(
             if v[i] * v[j]
         ]
         parts.append(Part(entries, over=machine.variables + g))
-    saddle, play = _game(machine, left, parts)
+    game = _Game.of(machine, left, parts)
     spectra = np.maximum(point.spectra, 0.0) + ROOM * float(tau) / n
     x: Vector = []
     for row in spectra:
@@ -145,9 +146,9 @@ def spectra_claim(
         ]
     shares = _shares(point.gamma)
     y = machine.point(data.y * point.alpha) + shares
-    cost = saddle.cost_of_x(y)
+    cost = game.data.cost_of_x(y)
     given: dict[int, Fraction] = {}
-    for g, row in enumerate(targets):
+    for g in range(m):
         if lengths:
             given[cones[g]] = rho
             gap = spectra[g] * (float(tau) / spectra[g].sum()) - values[g]
@@ -163,8 +164,8 @@ def spectra_claim(
         given[sums[g]] = simplex_multiplier(gradient, range(g * n, g * n + n))
     below = left.multipliers(given, x if left.P else None, None, cost)
     vectors_of_x = ConeVectors(x, below, x if left.P else None)
-    right = play(x, y, list(point.kernels), float(point.bias), True)
-    return ExactClaim(saddle, SaddleVectors(vectors_of_x, *right), shift=shift)
+    right = game.reply(x, y, list(point.kernels), float(point.bias))
+    return ExactClaim(game.data, SaddleVectors(vectors_of_x, *right), shift=shift)
 
 
 def _refuse(data: SimilarityData) -> None:
@@ -181,38 +182,48 @@ def _shares(gamma: FloatArray) -> Vector:
     return shares
 
 
-def _game(machine, left, parts):  # type: ignore[no-untyped-def]
+@dataclass(frozen=True, eq=False)
+class _Game:
     """The saddle program, and what the machine replies to kernels."""
-    several = parts[0].over is not None
-    m = len(parts) if several else 0
-    right = machine.side(m)
-    gammas = range(machine.variables, machine.variables + m)
-    total = 0
-    if several:
-        total = right.add("zero", 1, [dict.fromkeys(gammas, 1)], [1])
-        right.bound(gammas, 0, None)
-    saddle = SaddleData(left, right, parts)
 
-    def play(x: Vector, y: Vector, kernels: list[FloatArray], bias: float, several: bool):  # type: ignore[no-untyped-def]
-        n = machine.n
+    machine: Machine
+    data: SaddleData
+    gammas: range
+    total: int
+    """The row of the sum of gamma."""
+
+    @classmethod
+    def of(cls, machine: Machine, left: ConeData, parts: list[Part]) -> _Game:
+        m = len(parts) if parts[0].over is not None else 0
+        right = machine.side(m)
+        gammas = range(machine.variables, machine.variables + m)
+        total = 0
+        if m:
+            total = right.add("zero", 1, [dict.fromkeys(gammas, 1)], [1])
+            right.bound(gammas, 0, None)
+        return cls(machine, SaddleData(left, right, parts), gammas, total)
+
+    def reply(
+        self, x: Vector, y: Vector, kernels: Sequence[FloatArray], bias: float
+    ) -> tuple[ConeVectors, list[Vector]]:
+        """Return the point y with multipliers that bound what can be reached against x."""
+        n = self.machine.n
+        right = self.data.right
         w: list[Vector] = []
-        if several:
+        if self.gammas:
             a = np.array([float(value) for value in y[:n]])
             r = np.sqrt(np.maximum([a @ K @ a for K in kernels], 1e-30))
             theta = fractions(rounded(r.sum() / r))
             rest = [Fraction(0)] * (right.n - n)
             w = [[weight * value for value in y[:n]] + rest for weight in theta]
-        P, c = saddle.program_of_y(x, w)
-        reply = y
-        if not several:
-            reply, bias = machine.reply(P, c, bias, np.array([float(value) for value in y]))
-        given, at = machine.given(right, bias, reply, P, c)
-        if several:
-            given[total] = simplex_multiplier(c, gammas)
-        above = right.multipliers(given, at, P, c)
-        return ConeVectors(y, above, at), w
-
-    return saddle, play
+        P, c = self.data.program_of_y(x, w)
+        answer = y
+        if not self.gammas:
+            answer, bias = self.machine.reply(P, c, bias, np.array([float(value) for value in y]))
+        given, at = self.machine.given(right, bias, answer, P, c)
+        if self.gammas:
+            given[self.total] = simplex_multiplier(c, self.gammas)
+        return ConeVectors(y, right.multipliers(given, at, P, c), at), w
 
 
 class _Kernels:
