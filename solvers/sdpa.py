@@ -146,7 +146,7 @@ def _unfolding(cones: Cones) -> Any:
 
 def _dense(vector: Any) -> FloatArray:
     """What SDPA returns, a sparse column or an array, as a vector."""
-    array = vector.toarray() if sparse.issparse(vector) else np.asarray(vector)
+    array: Any = vector.toarray() if hasattr(vector, "toarray") else vector
     return np.asarray(array, dtype=float).ravel()
 
 

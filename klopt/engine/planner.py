@@ -19,7 +19,7 @@ from typing import NamedTuple
 from klopt.engine.cvxpy_problems import as_problem
 from klopt.engine.memory import memory_refusal
 from klopt.engine.registry import Broken, backend_named, backends, broken
-from klopt.engine.route_costs import NEGLIGIBLE_S, ProgramSize, about, expected_seconds
+from klopt.engine.route_costs import ProgramSize, about, expected_seconds, groups_of_alike
 from klopt.errors import InvalidProblem, InvalidSettings, NoRoute
 from klopt.model.backend import Backend, Settings, contract_flaw
 from klopt.model.forms import Form
@@ -221,14 +221,15 @@ def _ordered(problem: Problem, installed: list[Backend]) -> list[Route]:
         first.setdefault(route.backend, route)
     measured = [route.backend.rank for route in routes if route.expected is not None]
     best_rank = min(measured, default=0)
+    group = groups_of_alike(route.expected for route in routes if route.expected is not None)
 
-    def place(route: Route) -> tuple[int, bool, float]:
+    def place(route: Route) -> tuple[int, bool, int, int]:
         """Where it stands: smaller is sooner."""
         rank = route.backend.rank
-        if route.expected is not None:
-            return 1, route is not first[route.backend], max(route.expected, NEGLIGIBLE_S)
-        # Who was never measured stands where its rank says, before or after all that were.
-        return (0 if rank < best_rank else 2), False, float(rank)
+        if route.expected is None:
+            # Who was never measured stands where its rank says, before or after all that were.
+            return (0 if rank < best_rank else 2), False, 0, rank
+        return 1, route is not first[route.backend], group[route.expected], rank
 
     return sorted(routes, key=place)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -22,10 +23,14 @@ from klopt.model.backend import Backend
 from klopt.model.cones import svec_size
 from klopt.model.forms import ConeForm
 
-__all__ = ["NEGLIGIBLE_S", "ProgramSize", "about", "expected_seconds"]
+__all__ = ["NEGLIGIBLE_S", "ProgramSize", "about", "expected_seconds", "groups_of_alike"]
 
 NEGLIGIBLE_S = 0.01
 """Expected times below this count as equal: it is what klopt itself takes."""
+CHILD_START_S = 0.3
+"""What a backend that runs in a child process takes before it begins."""
+ALIKE = 2.0
+"""Times within this factor are left to the ranks: the laws are right to a factor of three or so."""
 
 
 @attrs.frozen
@@ -100,7 +105,25 @@ def expected_seconds(backend: Backend, size: ProgramSize) -> float | None:
         return None
     terms = (weight * value for weight, value in zip(law["weights"], size.logarithms, strict=True))
     exponent = law["constant"] + sum(terms)
-    return float(10.0 ** min(exponent, 9.0))
+    start = CHILD_START_S if backend.isolate else 0.0
+    return start + float(10.0 ** min(exponent, 9.0))
+
+
+def groups_of_alike(times: Iterable[float]) -> dict[float, int]:
+    """Return for each time the number of its group: times within a factor of `ALIKE` are alike.
+
+    >>> groups_of_alike([0.3, 0.001, 0.5, 0.009, 8.0])
+    {0.001: 0, 0.009: 0, 0.3: 1, 0.5: 1, 8.0: 2}
+    """
+    found: dict[float, int] = {}
+    group = -1
+    smallest = 0.0
+    for seconds in sorted(set(times)):
+        if group < 0 or seconds > ALIKE * smallest:
+            group += 1
+            smallest = max(seconds, NEGLIGIBLE_S)
+        found[seconds] = group
+    return found
 
 
 def about(seconds: float) -> str:
