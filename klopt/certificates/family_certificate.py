@@ -1,5 +1,6 @@
 """Certificates of problems that state themselves and their proofs in fractions (`ExactClaim`).
 
+Linear programs that are read with their decimals (`exact=True`) are among them.
 Matrices that must be positive semidefinite get their factors here; nothing else is computed.
 """
 
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,8 @@ from klopt.certificates.encoding import (
     encode_vector,
 )
 from klopt.errors import NotCertified
+from klopt.model.problem import Point
+from klopt.witness.certify_exact import StatedInRationals
 from klopt.witness.exact_claims import (
     ConeData,
     ConeVectors,
@@ -38,8 +42,9 @@ from klopt.witness.exact_claims import (
     product,
     rows_of,
 )
+from klopt.witness.exact_simplex import ExactStatus, exact_vertex
 
-__all__ = ["parts_of_claim"]
+__all__ = ["decimal_claim", "parts_of_claim"]
 
 MAX_DETERMINANT = 40
 """The order up to which a log det is taken of the determinant itself, without a factor."""
@@ -71,6 +76,32 @@ def parts_of_claim(claim: ExactClaim, verdict: str, tol: float) -> dict[str, Any
     problem = {"rule": "cone program"} | units | _cone(data)
     P = data.P if verdict == "OPTIMAL" else []
     return {"problem": problem, "claim": said, "witness": _cone_witness(data, vectors, P)}
+
+
+def decimal_claim(problem: StatedInRationals, point: Point | None) -> ExactClaim:
+    """Return a linear program in the rational numbers of its file, with its exact optimum or none."""
+    program = problem.rational
+    assert program is not None
+    kept = [i for i, side in enumerate(program.b) if side != inf]
+    if any(side == -inf for side in program.b):
+        raise NotCertified("a row asks for minus infinity, which is no number of a certificate")
+    zero = sum(i < program.zero for i in kept)
+    data = ConeData(len(program.c), list(program.c))
+    for kind, rows in (("zero", kept[:zero]), ("nonnegative", kept[zero:])):
+        if rows:
+            entries = [dict(program.rows[i]) for i in rows]
+            data.add(kind, len(rows), entries, [program.b[i] for i in rows])
+    found = exact_vertex(program, *(problem.pair(point) if point is not None else ()))
+    if found.status is ExactStatus.UNKNOWN:
+        raise NotCertified(f"the exact optimum was not found again: {found.why}")
+    multipliers = found.y or found.farkas
+    vectors = ConeVectors(
+        x=list(found.x) or None,
+        y=[multipliers[i] for i in kept] if multipliers else None,
+        ray=list(found.ray) or None,
+    )
+    sign = Fraction(1 if problem.sense == "min" else -1)
+    return ExactClaim(data, vectors, sign, problem.rational_offset)
 
 
 # The problem
@@ -207,6 +238,8 @@ def _cone_witness(data: ConeData, vectors: ConeVectors, P: Entries) -> dict[str,
                 factors["curvature"] = factor
     if vectors.w is not None:
         found["w"] = encode_vector(vectors.w)
+    if vectors.ray is not None:
+        found["ray"] = encode_vector(vectors.ray)
     if phi:
         found["phi"] = encode_number(phi)
     return found | {"factors": factors}

@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from klopt.certificates.cone_certificate import no_end, no_point, two_ends
 from klopt.certificates.encoding import encode_number
-from klopt.certificates.family_certificate import parts_of_claim
+from klopt.certificates.family_certificate import decimal_claim, parts_of_claim
 from klopt.checker import klopt_check
 from klopt.errors import InvalidProblem, NotCertified
 from klopt.model.problem import Point, Problem
@@ -66,10 +66,7 @@ def certificate_text(
         raise NotCertified(f"the verdict is {verdict.name}: only conclusive ones are written")
     # Decimals of a file are other numbers than the floats that a cone program is written in.
     if isinstance(problem, StatedInRationals) and problem.rational is not None:
-        raise NotCertified(
-            "the program is stated in decimals (exact=True), which are not written to certificates "
-            "yet; without exact=True the certificate is about the same numbers as float64"
-        )
+        return _checked_family(decimal_claim(problem, point), verdict.name, certificate.tol)
     if point is not None and isinstance(problem, StatedInFractions):
         return _checked_family(
             problem.exact_claim(point, verdict.name), verdict.name, certificate.tol

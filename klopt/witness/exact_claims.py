@@ -217,13 +217,14 @@ def rows_of(kind: str, size: Any) -> int:
 
 @dataclass(eq=False)
 class ConeVectors:
-    """A point of a cone program and multipliers that bound its objective."""
+    """A point of a cone program, multipliers that bound its objective, and a direction without end."""
 
     x: Vector | None = None
     y: Vector | None = None
     w: Vector | None = None
     lam: Vector | None = None
     phi: Fraction = Fraction(0)
+    ray: Vector | None = None
 
 
 @dataclass(eq=False)
