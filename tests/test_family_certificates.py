@@ -125,7 +125,7 @@ def losses_and_norms() -> Iterator[klopt.Problem]:
     X = rng.normal(size=(8, 3)) + y[:, None] / 2
     squares = np.square(X[:, None] - X).sum(axis=2)
     kernels = [np.exp(-squares / width) for width in (0.3, 30.0)]
-    for norm in ("block-l1", "block-linf", 2):
+    for norm in ("block-l1", "block-linf", 2, 1.25, 3):
         yield P.MultipleKernel(kernels, X[:, 0], C=2.0, loss="squared", norm=norm)
         yield P.MultipleKernel(kernels, X[:, 0], C=2.0, loss="epsilon", norm=norm, epsilon=0.2)
     yield P.MultipleKernel(kernels, y, C=np.linspace(0.5, 2, 8), norm=2)
@@ -149,10 +149,10 @@ def losses_and_norms() -> Iterator[klopt.Problem]:
     yield P.SaddlePoint.game([[1.0, -1.0, 0.3], [0.2, 0.5, -0.7], [0.0, 0.1, 2.0]], box, ordered)
 
 
-@pytest.mark.parametrize("index", range(20))
+@pytest.mark.parametrize("index", range(24))
 def test_other_losses_norms_and_sets_are_accepted(index: int, tmp_path: Path) -> None:
     problems = list(losses_and_norms())
-    assert len(problems) == 20
+    assert len(problems) == 24
     result, data = certified(problems[index], tmp_path)
     lower, upper = interval(data)
     assert accepted(json.dumps(data))
@@ -399,11 +399,11 @@ def test_both_checkers_decide_alike_about_altered_files(tmp_path: Path) -> None:
     certificates += [data for _, data, _, _ in known_optima(tmp_path)]
     for honest in certificates:
         places = list(dict.fromkeys(leaves(honest)))
-        for kind in range(36):
-            path = rng.choice(places if kind < 24 else list(vectors(honest)))
+        for kind in range(20):
+            path = rng.choice(places if kind < 13 else list(vectors(honest)))
             forged = copy.deepcopy(honest)
             at = place(forged, path[:-1])
-            at[path[-1]] = rng.choice(NONSENSE) if kind < 24 else altered(rng, at[path[-1]])
+            at[path[-1]] = rng.choice(NONSENSE) if kind < 13 else altered(rng, at[path[-1]])
             texts.append(text_of(forged))
             if path[0] != "problem":
                 truths.append(
@@ -501,7 +501,7 @@ def test_long_factors_lie_on_their_side() -> None:
 def test_levels_have_the_largest_value_of_the_curve() -> None:
     """Against the curve itself at 2000 levels."""
     rng = np.random.default_rng(2)
-    for _ in range(20):
+    for _ in range(24):
         r, A = np.sort(rng.uniform(0, 1, 5))[::-1], rng.uniform(0, 1, 5)
         data = LevelData(
             [Fraction(v) for v in r], [Fraction(v) for v in A], Fraction(1), Fraction(0)
