@@ -241,12 +241,12 @@ class BandFactor:
         smallest = 1 - self.gamma * below * INFLATION
         if not smallest >= 0.5:
             return Enclosure(0.0, math.inf)
-        # Lemma W3; 2^-50 for the rounding of a number that is at least 1/2.
-        off = self.gamma * math.sqrt(form.size) * form.error / (smallest - 2.0**-50)
+        # Lemma W3; what is at least 1/2 has lost 2 u of itself at most, which INFLATION covers.
+        off = self.gamma * math.sqrt(form.size) * form.error / smallest
         change = log_det_change(1.0, (form.defect + off) * INFLATION)
         logs = Enclosure.of(pivots.copy()).log().sum() * 2.0
         # Lemma W4.
-        error = cholesky_log_det_error(self.diagonal, smallest - 2.0**-50, len(form.band) + 7)
+        error = cholesky_log_det_error(self.diagonal, smallest, len(form.band) + 7)
         return logs + change + Enclosure(0.0, error)
 
 
@@ -270,11 +270,10 @@ def cholesky_log_det_error(diagonal: FloatArray, smallest: float, terms: int) ->
     if not smallest > 0.25:
         return math.inf
     g = gamma(terms)
-    trace = float(diagonal.sum()) * (1 + gamma(n + 5))
-    tau = g / (1 - g) * trace / smallest * (1 + 16 * UNIT_ROUNDOFF)
+    tau = g / (1 - g) * math.fsum(diagonal.tolist()) / smallest * INFLATION
     if not tau < 0.5:
         return math.inf
-    return float((math.sqrt(n) * tau + tau * tau) * (1 + 16 * UNIT_ROUNDOFF))
+    return (math.sqrt(n) * tau + tau * tau) * INFLATION
 
 
 @dataclass(frozen=True, eq=False)

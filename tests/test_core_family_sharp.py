@@ -1,0 +1,626 @@
+"""Bounds of matrices, sets, functions and cones are those of their lemmas: no term more, none less.
+
+A radius is compared with the formula of its lemma, evaluated here in rationals or with many digits;
+an end next to its limit is compared with the truth in rationals.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction as Q
+
+import mpmath
+import numpy as np
+import pytest
+
+from klopt.numerics.householder import householder
+from klopt.proof.band_form import (
+    BandForm,
+    _Step,
+    _symmetric_product,
+    _tall_product,
+    cholesky_log_det_error,
+    norm_below,
+)
+from klopt.proof.enclosure import ETA, INFLATION, Enclosure
+from klopt.proof.log_det import (
+    enclose_congruence,
+    enclose_log_det,
+    enclose_relative_log_det,
+    log_det_change,
+)
+from klopt.proof.power_cones import dual_power_room, in_dual_power_cones, in_power_cones
+from klopt.proof.semidefinite import (
+    cholesky_shift,
+    eigenvalue_floor,
+    is_positive_semidefinite,
+    spectral_norm_bound,
+)
+
+U = Q(1, 2**53)
+SMALL = Q(ETA)
+WIDE = 1 + 2.0**-40
+
+
+def gamma(n: int) -> Q:
+    return n * U / (1 - n * U)
+
+
+def rationals(A: object) -> np.ndarray:
+    """The numbers of an array as fractions."""
+    return np.vectorize(Q, otypes=[object])(np.asarray(A, float))
+
+
+def is_between(low: Q | float, value: float, high: Q | float) -> bool:
+    return bool(Q(low) <= Q(float(value)) <= Q(high))
+
+
+# ---- log det
+
+
+@pytest.mark.parametrize("with_radii", [False, True])
+@pytest.mark.parametrize("shape", [(2, 3), (5, 1), (4, 4)])
+def test_a_congruence_has_the_radius_of_its_lemma(shape: tuple[int, int], with_radii: bool) -> None:
+    """Lemma D3: H (g |A| + rad A) H' with H = |F| + rad F (1 + 1/g), g = gamma_{2n+1}."""
+    rng = np.random.default_rng(shape)
+    n = shape[1]
+    F = rng.normal(size=shape)
+    A = rng.normal(size=(n, n))
+    A += A.T
+    F_rad = 1e-16 * rng.uniform(size=shape) * with_radii
+    A_rad = 1e-16 * rng.uniform(size=(n, n)) * with_radii
+    A_rad += A_rad.T
+    found = enclose_congruence(Enclosure(F, F_rad), Enclosure(A, A_rad))
+    g = gamma(2 * n + 1)
+    H = abs(rationals(F)) + rationals(F_rad) * (1 + 1 / g)
+    lemma = H @ (g * abs(rationals(A)) + rationals(A_rad)) @ H.T
+    for mid, rad, exact, bound in zip(
+        found.mid.flat,
+        found.rad.flat,
+        (rationals(F) @ rationals(A) @ rationals(F).T).flat,
+        lemma.flat,
+        strict=True,
+    ):
+        assert abs(Q(mid) - exact) <= Q(rad)
+        assert is_between(bound, rad, bound * (1 + Q(25, 10**7)))
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_a_congruence_charges_underflow(n: int) -> None:
+    """Sums of n products lose n eta: 4 n eta in H (..), which H' multiplies, and 4 n + 2 in the end."""
+    A = np.full((n, n), 2.0**-600)
+    tiny = enclose_congruence(np.full((1, n), 2.0**-600), A)
+    assert not tiny.mid.any()
+    assert (tiny.rad == (4 * n + 2) * ETA).all()
+    # The radius of the inner product times a large F.
+    F = np.full((1, n), 2.0**600)
+    large = enclose_congruence(F, np.zeros((n, n)))
+    inner = SMALL * n * Q(2) ** 1200 * n
+    lost = 4 * n * SMALL * n * Q(2) ** 600
+    assert is_between(inner + lost, large.rad[0, 0], (inner + lost) * Q(INFLATION) * (1 + 9 * U))
+    # H of 2^-600 leaves nothing of eta, and the sums lose 4 n eta, which 2^20 multiplies.
+    mixed = np.concatenate((np.full((1, n), 2.0**-30), np.full((1, n), 2.0**20)))
+    both = enclose_congruence(mixed, np.zeros((n, n)))
+    assert both.rad[0, 1] >= float(SMALL * 2 * n * n * 2**20)
+
+
+def test_a_log_det_has_the_radius_of_its_lemma() -> None:
+    """Lemma D1: tau^2 and the radius of tr T, and 16 u of each logarithm (Lemma E3)."""
+    rng = np.random.default_rng(3)
+    for scale in (1e-200, 1.0, 1e150):
+        for spread in (0.0, 1e-12, 0.04):
+            B = rng.normal(size=(4, 4))
+            A = scale * (B @ B.T + np.eye(4))
+            rad = np.full((4, 4), scale * spread)
+            found = enclose_log_det(Enclosure(A, rad))
+            assert found.X is not None
+            T = enclose_congruence(found.X, Enclosure(A, rad))
+            # |T_ij - [i = j]| entry by entry, one more rounding on the diagonal.
+            off = rationals(np.abs(T.mid - np.eye(4)) + T.rad)
+            length = math.sqrt(sum(entry * entry for entry in off.flat))
+            assert length * (1 - 1e-15) <= found.defect <= length * (1 + 1e-6) + 1e-15
+            logs = [abs(mpmath.log(mpmath.mpf(float(x)))) for x in found.X.diagonal()]
+            tau = Q(found.defect)
+            lemma = sum(rationals(T.rad.diagonal())) + tau * tau
+            lemma += 16 * U * Q(float(mpmath.fsum(logs)))
+            # The midpoint is rounded once.
+            off = U * abs(Q(found.value.mid))
+            assert is_between(
+                lemma * (1 - 9 * U), found.value.rad, (lemma + off) * (1 + 64 * U) + U
+            )
+            with mpmath.workdps(60):
+                truth = mpmath.log(mpmath.det(mpmath.matrix(A.tolist())))
+                assert abs(truth - mpmath.mpf(found.value.mid)) <= mpmath.mpf(found.value.rad)
+
+
+def test_logarithms_are_charged_where_nothing_else_is() -> None:
+    """A power of 4 has an exact factor: T is 0 but for its own rounding, and the logarithm is not."""
+    for power in (2.0**400, 2.0**-400):
+        found = enclose_log_det(np.full((1, 1), power)).value
+        off = 16 * U * Q(float(mpmath.log(2))) * 200
+        assert is_between(off, found.rad, off + 16 * U)
+        assert abs(mpmath.mpf(found.mid) - mpmath.log(mpmath.mpf(power))) <= found.rad
+
+
+def test_a_defect_of_one_half_proves_nothing() -> None:
+    proven, unproven = 0.4, 0.5
+    while math.nextafter(proven, 1.0) < unproven:
+        middle = (proven + unproven) / 2
+        one = enclose_log_det(Enclosure(np.ones((1, 1)), np.full((1, 1), middle)))
+        assert math.isinf(one.value.rad) == (one.X is None)
+        proven, unproven = (proven, middle) if one.X is None else (middle, unproven)
+    last = enclose_log_det(Enclosure(np.ones((1, 1)), np.full((1, 1), proven)))
+    assert 0.5 - 2.0**-50 < last.defect < 0.5
+    for bad in (Enclosure(np.eye(2), np.full((2, 2), np.inf)), np.array([[np.nan]])):
+        assert enclose_log_det(bad).X is None
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 2), (40, 1)])
+def test_the_response_is_that_of_its_lemma(shape: tuple[int, int]) -> None:
+    """Lemma D4, and the truth for the worst G."""
+    rng = np.random.default_rng(shape)
+    r, n = shape
+    F = rng.normal(size=shape)
+    F *= 1e3 / np.linalg.norm(F)
+    A = -0.2e-6 * np.eye(n)
+    F_rad = np.full(shape, 1e-6)
+    A_rad = np.full((n, n), 1e-10)
+    # A radius of F is charged with its square over gamma: it must be small.
+    for rads in ((0 * F_rad, 0 * A_rad), (F_rad, 0 * A_rad), (0 * F_rad, A_rad)):
+        given = (Enclosure(A, rads[1]), Enclosure(F, rads[0]))
+        plain = enclose_relative_log_det(*given)
+        remainder = 1e4
+        found = enclose_relative_log_det(*given, remainder=remainder)
+        change = found.rad - plain.rad
+        M = enclose_congruence(given[1], given[0])
+        M = Enclosure(M.mid + np.eye(r), M.rad)
+        one = enclose_log_det(M)
+        assert one.X is not None
+        spread = [float(np.linalg.norm(rad)) for rad in rads]
+        f = float(np.linalg.norm(F)) + spread[0]
+        a = float(np.linalg.norm(A)) + spread[1]
+        error = f * spread[1] + a * spread[0] + float(gamma(n + r + 16)) * f * a
+        half = float(np.linalg.norm(one.X @ F @ A)) + float(np.linalg.norm(one.X)) * error
+        theta = (a + half**2 / (1 - one.defect)) * remainder
+        assert theta + theta**2 <= change * (1 + 1e-12) <= (theta + theta**2) * (1 + 1e-11)
+        # log(1 + a (f^2 + e)) with e the whole remainder, for one row and one column.
+        if shape == (1, 1):
+            for sign in (-1, 1):
+                square = (F[0, 0] + sign * rads[0][0, 0]) ** 2
+                truth = math.log1p((A[0, 0] - rads[1][0, 0]) * (square + remainder))
+                assert found.lower <= truth <= found.upper
+
+
+def test_a_change_of_log_det_at_its_limits() -> None:
+    last = 0.5 - 2.0**-53
+    assert math.isfinite(log_det_change(1.0, last - 2.0**-53).rad)
+    assert all(math.isinf(log_det_change(1.0, last + k * 2.0**-54).rad) for k in range(6))
+    for theta in (1e-9, 0.1, 0.4):
+        exact = Q(theta) + Q(theta) ** 2
+        assert is_between(exact, log_det_change(theta, 1.0).rad, exact * (1 + 16 * U))
+    assert log_det_change(3.0, 0.0).rad == 0.0
+
+
+# ---- bands
+
+
+def steps() -> list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    """Matrices and panels with reflections, exact to rounding and far from it."""
+    found = []
+    for seed, (m, k, off) in enumerate([(7, 2, 0.0), (5, 3, 1e-6), (300, 2, 0.0), (4, 1, 0.1)]):
+        rng = np.random.default_rng(seed)
+        P = rng.normal(size=(m, k))
+        A = rng.normal(size=(m, m))
+        A += A.T
+        V, T = householder(P)
+        found.append((A, P, V + off * rng.normal(size=V.shape), T))
+    return found
+
+
+@pytest.mark.parametrize("case", range(4))
+def test_a_step_has_the_errors_of_its_lemmas(case: int) -> None:
+    """Lemmas W1 and W2; sums over m rows pass through min(m, 128) + m / 128 + 4 roundings."""
+    A, P, V, T = steps()[case]
+    m, k = V.shape
+    norm = float(np.linalg.norm(A)) * 1.5
+    step = _Step.of(np.asfortranarray(A), P, norm, V, T)
+    size = np.linalg.norm
+
+    def g(n: int) -> float:
+        return float(gamma(n))
+
+    long = g(min(m, 128) + m // 128 + 4)
+    F = V @ T
+    N = F.T @ F
+    spectral_V = math.sqrt(np.abs(V.T @ V).sum(axis=1).max() + long * size(V) ** 2)
+    spectral_F = math.sqrt(np.abs(N).sum(axis=1).max() + long * size(F) ** 2)
+    skew = size(N - T - T.T) + long * size(F) ** 2 + g(4) * (size(N) + 2 * size(T))
+    G = g(k + 2) * size(V) * size(T)
+    defect = math.sqrt(k) * (spectral_V**2 * skew + 2 * spectral_V * G)
+    # N - T - T' is a few roundings where V and T are those of Householder.
+    noise = 1e-11 if case in (1, 3) else 2e-1
+    assert defect * (1 - noise) <= step.defect <= defect * (1 + noise)
+
+    X = F.T @ P
+    left = P - V @ X
+    triangle = np.triu(left[:k])
+    left[:k] -= triangle
+    dropped = size(left) + spectral_V * long * size(F) * size(P)
+    dropped += g(k + 4) * (size(P) + size(V) * size(X))
+    Z = A @ F
+    S = F.T @ Z
+    W = Z - V @ S / 2
+    z = long * norm * size(F)
+    s = spectral_F * z + long * size(F) * size(Z) + 2 * g(1) * size(S)
+    w = z + spectral_V * s / 2 + g(k + 4) * (size(Z) + size(V) * size(S) / 2)
+    product = g(2 * k + 4) * (norm + 2 * size(V) * size(W)) + 2 * spectral_V * w
+    error = math.sqrt(2) * dropped + product
+    # What is dropped below the triangle is rounding, too, where the reflections are right.
+    wide = 1e-11 if case in (1, 3) else 5e-2
+    assert error * (1 - wide) <= step.error <= error * (1 + wide)
+    # H'P and H'AH themselves.
+    H = np.eye(m) - F @ V.T
+    assert np.abs(H.T @ A @ H - _full(step.below)).max() <= step.error
+    assert np.abs(triangle - step.triangle).max() <= 1e-12
+
+
+def _full(lower: np.ndarray) -> np.ndarray:
+    return np.tril(lower) + np.tril(lower, -1).T
+
+
+@pytest.mark.parametrize("case", range(3))
+def test_a_step_without_reflections_has_the_terms_of_its_lemma(case: int) -> None:
+    """V of few bits and no residual: products are exact, so that every term can be told apart."""
+    m, k = ((3, 1), (5, 2), (300, 2))[case]
+    V = np.zeros((m, k))
+    V[:k] = 2.0 * np.eye(k)
+    T = 0.125 * np.eye(k)
+    F = 0.25
+    P = np.zeros((m, k))
+    P[-1] = 8.0
+    A = 4.0 * np.eye(m)
+    norm = 1024.0
+    step = _Step.of(np.asfortranarray(A), P, norm, V, T)
+    root = math.sqrt(k)
+
+    def g(n: int) -> float:
+        return float(gamma(n))
+
+    long = g(min(m, 128) + m // 128 + 4)
+    # N = F'F = I / 16, T + T' = I / 4
+    spectral_V = math.sqrt(4 + long * 4 * k)
+    spectral_F = math.sqrt(F * F + long * F * F * k)
+    skew = root * (0.25 - 0.0625) + long * F * F * k + g(4) * (root * 0.0625 + 2 * root * 0.125)
+    formed = g(k + 2) * 2 * root * 0.125 * root
+    defect = root * (spectral_V**2 * skew + 2 * spectral_V * formed)
+    assert defect <= step.defect <= defect * (1 + 2.0**-38)
+
+    size_P = 8.0 * root
+    dropped = size_P + spectral_V * long * F * root * size_P + g(k + 4) * size_P
+    Z = 4.0 * F * root
+    S = F * 4.0 * F * root
+    W = root * (4.0 * F - 2.0 * F * 4.0 * F / 2)
+    z = long * norm * F * root
+    s = spectral_F * z + long * F * root * Z + 2.0**-52 * S
+    w = z + spectral_V * s / 2 + g(k + 4) * (Z + 2 * root * S / 2)
+    product = g(2 * k + 4) * (norm + 4 * root * W) + 2 * spectral_V * w
+    error = math.sqrt(2) * dropped + product
+    assert error <= step.error <= error * (1 + 2.0**-39)
+    # P falls out: what is left are terms of rounding.
+    P[:] = 0.0
+    step = _Step.of(np.asfortranarray(4.0 * np.eye(m)), P, norm, V, T)
+    assert product <= step.error <= product * (1 + 2.0**-38)
+
+
+def test_a_step_charges_underflow() -> None:
+    """64 (m + k)^3 (1 + all norms)^3 eta, where everything else vanishes."""
+    m, k = 4, 2
+    zero = np.zeros((m, k))
+    nothing = _Step.of(np.zeros((m, m), order="F"), zero, 0.0, zero, np.zeros((k, k)))
+    assert nothing.defect == 64 * (m + k) ** 3 * ETA
+    assert nothing.error == 64 * (m + k) ** 3 * ETA
+    # V of 1e-150 and T of 1e151 have the product 10, and no defect to speak of.
+    V = np.zeros((3, 1))
+    V[0] = 2.0**-500
+    T = np.full((1, 1), 2.0**503)
+    for a, p, norm in ((2.0**330, 0.0, 0.0), (0.0, 2.0**330, 0.0), (0.0, 0.0, 2.0**330)):
+        A = np.asfortranarray(a * np.eye(3))
+        P = np.zeros((3, 1))
+        P[2] = p
+        step = _Step.of(A, P, norm, V, T)
+        size = 1 + norm + 2.0**-500 + 8 + p + 8 * a + 64 * a
+        charge = 64 * 4**3 * Q(size) ** 3 * SMALL
+        assert is_between(charge * (1 - 40 * U), step.defect, charge * (1 + Q(1, 10**9)))
+    step = _Step.of(np.zeros((3, 3), order="F"), np.zeros((3, 1)), 0.0, 2.0**830 * V, 0 * T)
+    charge = 64 * 4**3 * (1 + Q(2) ** 330) ** 3 * SMALL
+    assert is_between(charge * (1 - 40 * U), step.defect, charge * (1 + Q(1, 10**9)))
+
+
+def test_reflections_of_another_shape_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(7, 7))
+    A += A.T
+    for forged in (
+        lambda P: (P[:, :1], np.eye(1)),
+        lambda P: (P, np.eye(1)),
+        lambda P: (P[:1], np.eye(2)),
+    ):
+        with pytest.raises(ValueError, match="shapes"):
+            BandForm.of(A, forged, 2)
+
+
+def test_a_proposal_cannot_change_the_matrix() -> None:
+    """One that writes into its panel proposes badly, and the band stays true."""
+    rng = np.random.default_rng(5)
+    B = rng.normal(size=(6, 6))
+    A = B @ B.T
+
+    def scribble(P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        V, T = householder(P)
+        P[:] = 0.0
+        return V, T
+
+    found = BandForm.of(A, scribble, 2)
+    right = BandForm.of(A, householder, 2)
+    assert np.array_equal(found.band, right.band)
+    assert found.error == right.error
+
+
+@pytest.mark.parametrize("m", [5, 128, 129, 300])
+def test_products_by_blocks_of_rows_miss_none(m: int) -> None:
+    rng = np.random.default_rng(m)
+    X = rng.integers(-9, 9, size=(m, 3)).astype(float)
+    Y = rng.integers(-9, 9, size=(m, 2)).astype(float)
+    A = rng.integers(-9, 9, size=(m, m)).astype(float)
+    lower = np.tril(A)
+    assert np.array_equal(_tall_product(X, Y), X.T @ Y)
+    # The upper triangle is not read.
+    assert np.array_equal(
+        _symmetric_product(lower + np.triu(A, 1), X), (lower + np.tril(A, -1).T) @ X
+    )
+
+
+def test_what_a_panel_leaves_of_a_norm() -> None:
+    """Next to nothing is left: 4 + 4 u of the square, and 2 gamma of what is taken."""
+    corner = np.array([[2.0]])
+    panel = np.zeros((3, 1))
+    assert 2.0**-23 <= norm_below(2.0, corner, panel) <= 2.0**-23 * (1 + 1e-10)
+    # A column of 1, counted twice, and a corner of 1 on both sides of its diagonal.
+    panel[0] = 1.0
+    assert norm_below(2.0, corner, np.array([[2.0]]) ** 0.5) == pytest.approx(0, abs=1e-6)
+    taken = norm_below(10.0, np.zeros((1, 1)), panel)
+    assert math.sqrt(98) <= taken <= math.sqrt(98) * (1 + 2.0**-39)
+    full = np.array([[3.0, 77.0], [4.0, 5.0]])
+    taken = norm_below(20.0, full, np.zeros((3, 2)))
+    assert math.sqrt(400 - 34 - 32) <= taken <= math.sqrt(400 - 34 - 32) * (1 + 2.0**-39)
+    # Nothing taken: one factor for the rounding of all.
+    assert WIDE <= norm_below(1.0, np.zeros((1, 1)), np.zeros((2, 1))) <= 1 + 1.5 * 2.0**-40
+    # Squares outside of the range of floats.
+    for norm in (1e140, 1e-140, 1e200, 1e-200):
+        assert norm_below(norm, np.full((1, 1), norm), np.zeros((2, 1))) == norm
+    for norm in (0.99e140, 1.01e-140):
+        assert norm_below(norm, np.full((1, 1), norm), np.zeros((2, 1))) < 1e-6 * norm
+
+
+@pytest.mark.parametrize("n", [1, 4, 50])
+def test_a_cholesky_factor_has_the_error_of_its_lemma(n: int) -> None:
+    """Lemma W4: tau = g / (1 - g) tr M / a, off by sqrt(n) tau + tau^2."""
+    rng = np.random.default_rng(n)
+    for smallest, terms, scale in ((1.0, 8, 1.0), (0.3, 70, 1e3), (0.5, n + 7, 1e12 / n)):
+        diagonal = rng.uniform(1.0, 2.0, size=n) * scale
+        g = gamma(terms)
+        tau = g / (1 - g) * sum(rationals(diagonal)) / Q(smallest)
+        assert tau < Q(1, 2)
+        with mpmath.workdps(40):
+            exact = mpmath.sqrt(n) * mpmath.mpf(tau.numerator) / tau.denominator
+            exact += (mpmath.mpf(tau.numerator) / tau.denominator) ** 2
+            found = mpmath.mpf(cholesky_log_det_error(diagonal, smallest, terms))
+            assert exact * (1 + mpmath.mpf(2) ** -40) <= found
+            assert found <= exact * (1 + 2.5 * mpmath.mpf(2) ** -40)
+    assert math.isinf(cholesky_log_det_error(np.ones(n), 0.25, 8))
+    assert math.isfinite(cholesky_log_det_error(np.ones(n), math.nextafter(0.25, 1.0), 8))
+    large = float(Q(1, 2) * (1 - gamma(8)) / gamma(8)) / n
+    assert math.isinf(cholesky_log_det_error(np.full(n, large), 1.0, 8))
+    assert math.isfinite(cholesky_log_det_error(np.full(n, large * (1 - 1e-11)), 1.0, 8))
+
+
+@pytest.mark.parametrize(
+    ("defect", "error", "floor", "g"),
+    [
+        (0.0, 0.0, 0.0, 0.5),
+        (1e-3, 0.0, 0.0, 0.5),
+        (0.0, 1e-3, 0.0, 0.5),
+        (1e-2, 1e-3, -0.1, 2.0),
+        (1e-2, 1e-3, 0.1, 2.0),
+    ],
+)
+def test_a_band_has_the_error_of_its_lemma(
+    defect: float, error: float, floor: float, g: float
+) -> None:
+    """Lemma W3: theta = d + g sqrt(n) e / (1 - g f'), f' = (f + e)(1 + 2 d)."""
+    n = 9
+    band = np.zeros((2, n), order="F")
+    band[0] = 4.0
+    band[1, :-1] = 1.0
+    form = BandForm(band, (), defect, error)
+    factor = form.factor(g)
+    found = factor.log_det(floor)
+    below = (max(-floor, 0.0) + error) * (1 + 2 * defect)
+    smallest = 1 - g * below
+    theta = defect + g * math.sqrt(n) * error / smallest
+    M = np.eye(n) + g * (4 * np.eye(n) + np.eye(n, k=1) + np.eye(n, k=-1))
+    pivots = np.linalg.cholesky(M).diagonal()
+    logs = (Enclosure.of(pivots.copy()).log().sum() * 2.0).rad
+    cholesky = cholesky_log_det_error(M.diagonal().copy(), smallest, 9)
+    radius = theta + theta**2 + logs + cholesky
+    assert radius * (1 - 1e-9) <= found.rad <= radius * (1 + 1e-2 * (theta == 0) + 1e-11 / radius)
+    truth = float(np.linalg.slogdet(M)[1])
+    assert abs(found.mid - truth) <= 1e-13 * (1 + abs(truth))
+    assert found.contains(truth)
+
+
+def test_a_band_that_is_too_far_off_proves_nothing() -> None:
+    band = np.ones((1, 3), order="F")
+    for defect, finite in ((0.5, False), (0.49, True), (0.6, False)):
+        found = BandForm(band, (), defect, 0.0).factor(1e-3).log_det(0.0)
+        # The bound is theta + theta^2 up to 1/2, and theta is the defect.
+        assert math.isfinite(found.rad) == finite
+    # 1 - g f' at 1/2, f' = 1 up to its inflation.
+    form = BandForm(band, (), 0.0, 0.0)
+    for g, finite in ((0.5 * (1 - 2.0**-38), True), (0.5, False), (0.75, False)):
+        assert math.isfinite(form.factor(g).log_det(-1.0).rad) == finite
+    broken = BandForm(-band, (), 0.0, 0.0).factor(2.0)
+    assert math.isinf(broken.log_det(0.0).rad)
+    unknown = BandForm(np.full((1, 3), np.nan, order="F"), (), 0.0, 0.0).factor(1.0)
+    assert math.isinf(unknown.log_det(0.0).rad)
+
+
+# ---- positive semidefinite matrices
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 60])
+def test_the_shift_is_that_of_its_lemma(n: int) -> None:
+    """gamma_{n+6} tr A + 2 u max a_ii + 4 n (n + 2) (max a_ii + 1) eta."""
+    rng = np.random.default_rng(n)
+    phi = gamma(n + 6)
+    assert phi >= gamma(n + 5) / (1 - gamma(n + 5))
+    for diagonal in (rng.uniform(1.0, 2.0, size=n), np.zeros(n), np.full(n, -3.0)):
+        sizes = abs(rationals(diagonal))
+        top = max(sizes)
+        charge = 4 * n * (n + 2) * (top + 1) * SMALL
+        exact = phi * sum(sizes) + 2 * U * top + charge
+        found = cholesky_shift(np.diag(diagonal))
+        assert is_between(exact, found, exact * (1 + (4 * n + 60) * U) + 4 * SMALL)
+    # Underflow grows with the largest entry.
+    huge = np.zeros((n, n))
+    huge[0, 0] = 1e300
+    assert cholesky_shift(huge) >= 1e300 * float(phi)
+
+
+@pytest.mark.parametrize("n", [1, 6, 20])
+def test_a_margin_costs_what_its_lemma_says(n: int) -> None:
+    """A = a I passes with the margin m where a > m + |m| gamma_{n+8} (n + 1) + shift."""
+    for sign in (1, -1):
+        A = np.eye(n) * sign
+        share = 1 + sign * gamma(n + 8) * (n + 1)
+        limit = (Q(sign) - Q(cholesky_shift(A))) / share
+        near = 3 * U if sign == 1 else 5 * U
+        assert is_positive_semidefinite(A, float(limit - near))
+        assert not is_positive_semidefinite(A, float(limit + near))
+
+
+def test_an_eigenvalue_is_found_from_a_guess_that_is_off() -> None:
+    """Off by 1022 shifts the last trial proves it, by half a shift the first."""
+    A = np.eye(5)
+    step = cholesky_shift(A) + 4 * 2.0**-53
+    for factor in (2.0, 16.0, 1024.0):
+        guess = 1 + (factor - 2.5) * step
+        floor = eigenvalue_floor(A, guess)
+        assert 1 - 2.6 * step < floor <= 1
+    assert eigenvalue_floor(A, 1 + 1100 * step) == -math.inf
+    assert eigenvalue_floor(np.zeros((0, 0))) == math.inf
+    assert eigenvalue_floor(np.array([[np.nan]])) == -math.inf
+    rough = eigenvalue_floor(np.diag([5.0, -3.0, 2.0]))
+    assert -3 - 1e-12 < rough <= -3
+    # The guess counts: 4 u of it, where it is far larger than the matrix.
+    assert spectral_norm_bound(np.zeros((0, 0))) == 0.0
+
+
+def test_a_pivot_that_is_not_a_number_proves_nothing() -> None:
+    A = np.array([[1e-300, 1e300], [1e300, 1e-300]])
+    assert not is_positive_semidefinite(A)
+    for bad in (np.inf, np.nan):
+        assert not is_positive_semidefinite(np.array([[bad]]))
+        assert not is_positive_semidefinite(np.eye(2), bad)
+    assert is_positive_semidefinite(np.eye(2), -1e308)
+    row_sums = spectral_norm_bound(np.array([[1.0, 2.0], [2.0, 9.0]]), 0.5)
+    assert 12.0 <= row_sums <= 12.0 + 1e-13
+
+
+# ---- power cones
+
+
+def test_ends_of_power_cones_are_rounded_outwards() -> None:
+    """A radius below the rounding of 1 is enough to leave the cone."""
+    cones = ((1, 1),)
+    tiny = 2.0**-60
+    for place in range(3):
+        rad = np.zeros(3)
+        assert in_power_cones(cones, Enclosure(np.ones(3), rad))
+        rad[place] = tiny
+        assert not in_power_cones(cones, Enclosure(np.ones(3), rad))
+        assert not in_power_cones(cones, Enclosure(np.array([1.0, 1.0, -1.0]), rad))
+
+
+def test_powers_are_compared_without_rounding() -> None:
+    """x_1 x_2 and t^2 differ by 2^-104, in either direction."""
+    e = 2.0**-52
+    above = np.array([1 + 3 * e, 1 + e, 1 + 2 * e])
+    assert Q(above[0]) * Q(above[1]) < Q(above[2]) ** 2
+    assert not in_power_cones(((1, 1),), Enclosure.of(above))
+    below = np.array([1 + 4 * e, 1 + 2 * e, 1 + 3 * e - e])
+    assert Q(below[0]) * Q(below[1]) > Q(below[2]) ** 2
+    assert in_power_cones(((1, 1),), Enclosure.of(below))
+    # The dual of (1, 3): (4 u_1) (4 u_2 / 3)^3 against v^4.
+    for v, inside in ((4.0, True), (math.nextafter(4.0, 5.0), False)):
+        assert in_dual_power_cones(((1, 3),), Enclosure.of(np.array([1.0, 3.0, v]))) == inside
+    for v, inside in ((4.0, False), (3.0, True)):
+        assert in_dual_power_cones(((1, 3),), Enclosure.of(np.array([3.0, 1.0, v]))) == (
+            12 * Q(4, 3) ** 3 >= Q(v) ** 4
+        )
+        del inside
+
+
+def test_large_powers_are_decided_by_logarithms_but_for_equality() -> None:
+    for weights, x in (((32, 32), 4.0), ((33, 33), 4.0), ((13, 52), 32.0)):
+        s = np.array([x, 1.0, 2.0])
+        is_small = sum(weights) <= 64
+        assert in_power_cones((weights,), Enclosure.of(s)) == is_small
+        s[2] = math.nextafter(2.0, 1.0)
+        assert in_power_cones((weights,), Enclosure.of(s))
+        s[2] = math.nextafter(2.0, 3.0)
+        assert not in_power_cones((weights,), Enclosure.of(s))
+    # The dual: (2 u_1)^(1/2) (2 u_2)^(1/2), and u of weights (100, 300).
+    for v, inside in ((3.999, True), (4.001, False)):
+        assert in_dual_power_cones(((50, 50),), Enclosure.of(np.array([1.0, 4.0, v]))) == inside
+        assert in_dual_power_cones(((100, 300),), Enclosure.of(np.array([1.0, 3.0, v]))) == inside
+
+
+def test_several_power_cones_are_read_in_order() -> None:
+    cones = ((1, 1), (1, 2, 3), (2, 1))
+    good = np.array([2.0, 2.0, 2.0, 1.0, 1.0, 1.0, -1.0, 3.0, 3.0, 3.0])
+    assert in_power_cones(cones, Enclosure.of(good))
+    for last in (2, 6, 9):
+        bad = good.copy()
+        bad[last] = math.copysign(5.0, bad[last])
+        assert not in_power_cones(cones, Enclosure.of(bad))
+    for entry in range(10):
+        bad = good.copy()
+        bad[entry] = np.nan
+        assert not in_power_cones(cones, Enclosure.of(bad))
+        bad[entry] = np.inf
+        assert not in_power_cones(cones, Enclosure.of(bad))
+    # 0 belongs to the cone, and a mean of 0 is at least 0 only.
+    assert in_power_cones(((1, 1),), Enclosure.of(np.zeros(3)))
+    assert in_power_cones(((1, 1),), Enclosure.of(np.array([0.0, 5.0, 0.0])))
+    assert not in_power_cones(((1, 1),), Enclosure.of(np.array([0.0, 5.0, 1e-300])))
+    assert not in_power_cones(((1, 1),), Enclosure.of(np.array([-1.0, -5.0, 0.0])))
+    assert not in_power_cones(((1, 1),), Enclosure.of(np.array([-1.0, -5.0, 1.0])))
+
+
+def test_room_is_an_eighth_to_a_power_and_proven() -> None:
+    """The largest 8^-k of the smallest entry within which everything stays in the dual cone."""
+    cones = ((1, 1), (1, 1), (1, 1))
+    near = 2 - 2.0**-50
+    y = np.array([1.0, 1.0, 0.5, 4.0, 4.0, near * 4.0, 1.0, 1.0, 2.0])
+    room = dual_power_room(cones, y)
+    assert room.tolist()[:3] == [0.125] * 3
+    # 2 (u - r) >= v + r in the second cone: 3 r <= 4 2^-50, up to rounding.
+    assert room[3] == 4.0 * 8.0**-18
+    assert 3 * Q(room[3]) <= 4 * Q(2) ** -50 < 3 * 8 * Q(room[3])
+    assert room.tolist()[6:] == [0.0] * 3
+    assert not dual_power_room(((1, 1),), np.array([0.0, 1.0, 0.0])).any()
+    assert not dual_power_room(((1, 1),), np.array([-1.0, 1.0, 0.0])).any()
+    # The last of twenty trials.
+    deep = np.array([1.0, 1.0, 0.0])
+    assert dual_power_room(((1, 1),), deep).tolist() == [0.125] * 3
