@@ -9,11 +9,16 @@ from __future__ import annotations
 import math
 from fractions import Fraction as Q
 
+import flint
 import mpmath
 import numpy as np
 import pytest
 
+from klopt.errors import InvalidProblem
+from klopt.model.cones import Cones
+from klopt.model.forms import ConeForm
 from klopt.numerics.householder import householder
+from klopt.proof.balls import enclosure_of_ball, working_bits
 from klopt.proof.band_form import (
     BandForm,
     _Step,
@@ -22,7 +27,9 @@ from klopt.proof.band_form import (
     cholesky_log_det_error,
     norm_below,
 )
+from klopt.proof.certificate import Certificate, Verdict
 from klopt.proof.enclosure import ETA, INFLATION, Enclosure
+from klopt.proof.exact_rank import independent_rows
 from klopt.proof.log_det import (
     enclose_congruence,
     enclose_log_det,
@@ -30,6 +37,16 @@ from klopt.proof.log_det import (
     log_det_change,
 )
 from klopt.proof.power_cones import dual_power_room, in_dual_power_cones, in_power_cones
+from klopt.proof.rational import (
+    RationalProgram,
+    as_rational,
+    check_rational_dual,
+    check_rational_farkas,
+    check_rational_primal,
+    check_rational_ray,
+    floats_around,
+    is_linear,
+)
 from klopt.proof.semidefinite import (
     cholesky_shift,
     eigenvalue_floor,
@@ -480,10 +497,9 @@ def test_a_band_that_is_too_far_off_proves_nothing() -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 7, 60])
 def test_the_shift_is_that_of_its_lemma(n: int) -> None:
-    """gamma_{n+6} tr A + 2 u max a_ii + 4 n (n + 2) (max a_ii + 1) eta."""
+    """phi_{n+5} tr A + 2 u max a_ii + 4 n (n + 2) (max a_ii + 1) eta."""
     rng = np.random.default_rng(n)
-    phi = gamma(n + 6)
-    assert phi >= gamma(n + 5) / (1 - gamma(n + 5))
+    phi = gamma(n + 5) / (1 - gamma(n + 5))
     for diagonal in (rng.uniform(1.0, 2.0, size=n), np.zeros(n), np.full(n, -3.0)):
         sizes = abs(rationals(diagonal))
         top = max(sizes)
@@ -624,3 +640,201 @@ def test_room_is_an_eighth_to_a_power_and_proven() -> None:
     # The last of twenty trials.
     deep = np.array([1.0, 1.0, 0.0])
     assert dual_power_room(((1, 1),), deep).tolist() == [0.125] * 3
+
+
+# ---- rationals
+
+
+def linear(
+    rows: list[list[int]], b: list[float], zero: int, c: list[int] | None = None
+) -> RationalProgram:
+    """minimise c'x subject to b - Ax = 0 in the first rows, >= 0 in the others."""
+    entries = tuple(tuple((j, Q(value)) for j, value in enumerate(row) if value) for row in rows)
+    sides = tuple(side if math.isinf(side) else Q(side) for side in b)
+    cost = tuple(map(Q, c if c is not None else [0] * len(rows[0])))
+    return RationalProgram(cost, entries, sides, zero)
+
+
+def test_points_are_checked_row_by_row() -> None:
+    """x + y = 1, x - y <= 3, -x <= 0, and a row that says nothing."""
+    program = linear([[1, 1], [1, -1], [-1, 0], [5, 5]], [1, 3, 0, math.inf], zero=1)
+    assert not check_rational_primal(program, [Q(1, 3), Q(2, 3)])
+    assert not check_rational_primal(program, [Q(0), Q(1)])
+    assert not check_rational_primal(program, [Q(2), Q(-1)])
+    tiny = Q(1, 3**50)
+    assert "row 0 is an equation" in check_rational_primal(program, [Q(1, 3), Q(2, 3) + tiny])
+    assert "row 0 is an equation" in check_rational_primal(program, [Q(1, 3), Q(2, 3) - tiny])
+    assert "row 1 is violated by 2.0e+00" in check_rational_primal(program, [Q(3), Q(-2)])
+    assert "row 2 is violated by 5.0e-01" in check_rational_primal(program, [Q(-1, 2), Q(3, 2)])
+    assert "off by 2.5e-01" in check_rational_primal(program, [Q(1, 2), Q(1, 4)])
+    assert "expected 2" in check_rational_primal(program, [Q(1)])
+    assert "expected 2" in check_rational_primal(program, [Q(1), Q(0), Q(0)])
+    impossible = linear([[1, 1], [1, 0]], [1, -math.inf], zero=1)
+    assert "right-hand side -inf" in check_rational_primal(impossible, [Q(0), Q(1)])
+
+
+def test_multipliers_are_checked_entry_by_entry() -> None:
+    """c = (-2, -1) is -A'y for y = (1, 1) of x + y <= 1 and x <= 1."""
+    program = linear([[1, 1], [1, 0], [0, 7]], [1, 1, math.inf], zero=0, c=[-2, -1])
+    assert not check_rational_dual(program, [Q(1), Q(1), Q(0)])
+    assert program.dual_value([Q(1), Q(1), Q(0)]) == -2
+    assert "in variable 0" in check_rational_dual(program, [Q(1), Q(1) + Q(1, 3**50), Q(0)])
+    assert "not nonnegative" in check_rational_dual(program, [Q(2), Q(-1), Q(0)])
+    assert "infinite right-hand side" in check_rational_dual(program, [Q(1), Q(1), Q(1)])
+    assert "expected 3" in check_rational_dual(program, [Q(1), Q(1)])
+    # An equation has multipliers of any sign.
+    free = linear([[1, 1], [1, 0]], [1, 1], zero=1, c=[0, 1])
+    assert not check_rational_dual(free, [Q(-1), Q(1)])
+    assert "y[1] is -1.0e+00" in check_rational_dual(free, [Q(-1), Q(-1)])
+    halves = linear([[2, 0], [0, 3]], [1, 1], zero=0, c=[-1, -1])
+    assert not check_rational_dual(halves, [Q(1, 2), Q(1, 3)])
+
+
+def test_contradictions_are_checked_without_tolerance() -> None:
+    """x <= 1 and -x <= -1 - e contradict each other for e > 0 only."""
+    for e, wrong in ((Q(1, 3**60), ""), (Q(0), "b'y is not negative"), (Q(-1), "b'y is not")):
+        program = RationalProgram((Q(1),), (((0, Q(1)),), ((0, Q(-1)),)), (Q(1), Q(-1) - e), zero=0)
+        found = check_rational_farkas(program, [Q(1), Q(1)])
+        assert (not found) == (not wrong)
+        assert wrong in found
+        assert check_rational_farkas(program, [Q(-1), Q(-1)])
+        assert check_rational_farkas(program, [Q(1), Q(2)])
+    # The first row is an equation: a negative multiplier is right there, and nowhere else.
+    program = linear([[1], [1]], [2, 1], zero=1)
+    assert not check_rational_farkas(program, [Q(-1), Q(1)])
+    assert check_rational_farkas(linear([[1], [1]], [2, 1], zero=0), [Q(-1), Q(1)])
+    # A row of -inf needs no other, but a positive multiplier and no equation.
+    alone = linear([[1], [1]], [2, -math.inf], zero=0)
+    assert not check_rational_farkas(alone, [Q(0), Q(1)])
+    assert check_rational_farkas(alone, [Q(0), Q(0)])
+    assert check_rational_farkas(alone, [Q(0), Q(-1)])
+    equation = linear([[1], [1]], [-math.inf, 2], zero=1)
+    assert check_rational_farkas(equation, [Q(1), Q(0)])
+    assert "expected 2" in check_rational_farkas(alone, [Q(1)])
+
+
+def test_rays_are_checked_row_by_row() -> None:
+    """x = 0, y >= 0 and a row without a bound; the objective falls with y and z."""
+    rows = [[1, 0, 0], [0, -1, 0], [9, 9, 9], [0, 0, 1]]
+    program = linear(rows, [0, 5, math.inf, 1], zero=1, c=[0, -1, 0])
+    assert not check_rational_ray(program, [Q(0), Q(1), Q(0)])
+    assert not check_rational_ray(program, [Q(0), Q(1), Q(-1, 3)])
+    assert check_rational_ray(program, [Q(1), Q(1), Q(0)]) == "the ray leaves row 0"
+    assert check_rational_ray(program, [Q(-1), Q(1), Q(0)]) == "the ray leaves row 0"
+    assert check_rational_ray(program, [Q(0), Q(-1), Q(0)]) == "the ray leaves row 1"
+    assert check_rational_ray(program, [Q(0), Q(1), Q(1, 3**50)]) == "the ray leaves row 3"
+    assert check_rational_ray(program, [Q(0), Q(0), Q(-1)]) == "c'd is not negative"
+    assert check_rational_ray(program, [Q(0), Q(0), Q(0)]) == "c'd is not negative"
+    assert "expected 3" in check_rational_ray(program, [Q(0), Q(1)])
+    rising = linear([[0, -1]], [5], zero=0, c=[0, 1])
+    assert check_rational_ray(rising, [Q(0), Q(1)]) == "c'd is not negative"
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_floats_around_a_fraction(sign: int) -> None:
+    for value in (Q(1, 3), Q(2, 3), Q(1, 10), Q(7, 10**30), Q(10) ** 300 / 7):
+        low, high = floats_around(sign * value)
+        assert Q(low) < sign * value < Q(high)
+        assert math.nextafter(low, math.inf) == high
+    for value in (0.1, 3.0, 5e-324):
+        assert floats_around(sign * Q(value)) == (sign * value, sign * value)
+    top = Q(1.7976931348623157e308)
+    beyond = (float(top), math.inf) if sign == 1 else (-math.inf, -float(top))
+    assert floats_around(sign * top * 2) == beyond
+    assert floats_around(sign * Q(10) ** 400) == beyond
+    below = (0.0, 5e-324) if sign == 1 else (-5e-324, 0.0)
+    assert floats_around(sign * Q(1, 10**400)) == below
+
+
+def test_which_programs_are_linear() -> None:
+    c, A, b = [1.0], [[1.0], [2.0], [3.0]], [1.0, 2.0, 3.0]
+    for cones, is_it in (
+        (Cones(zero=3), True),
+        (Cones(nonneg=3), True),
+        (Cones(zero=1, nonneg=2), True),
+        (Cones(zero=2, nonneg=1), True),
+        (Cones(soc=(3,)), False),
+        (Cones(zero=1, soc=(2,)), False),
+    ):
+        form = ConeForm(c, A, b, cones)
+        assert is_linear(form) == is_it
+        if is_it:
+            program = as_rational(form)
+            assert program.zero == cones.zero
+            assert program.b == (1, 2, 3)
+            assert as_rational(program) is program
+        else:
+            with pytest.raises(InvalidProblem):
+                as_rational(form)
+    curved = ConeForm(c, A, b, Cones(nonneg=3), P=np.eye(1))
+    assert not is_linear(curved)
+    one_sided = linear([[1], [1], [1]], [math.inf, -math.inf, 0], zero=0)
+    assert [one_sided.is_bound(row) for row in range(3)] == [False, True, True]
+
+
+# ---- the rank of equations
+
+
+def test_rows_that_depend_on_some_of_the_others() -> None:
+    """Row 2 is twice row 0 and has nothing of row 1; b agrees, is too large, is too small."""
+    A = [[1.0, 0.0, 0.0], [0.0, 1.0, 3.0], [2.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
+    agree = independent_rows(A, [1.0, 5.0, 2.0, 1.0])
+    assert agree is not None
+    assert agree.consistent
+    assert not agree.farkas
+    assert len(agree.independent) == 2
+    assert sorted([*agree.independent.tolist(), *agree.dependent.tolist()]) == [0, 1, 2, 3]
+    for side in (1.5, 2.5):
+        found = independent_rows(A, [1.0, 5.0, side, 1.0])
+        assert found is not None
+        assert not found.consistent
+        y = found.farkas
+        for column in range(3):
+            assert sum(Q(row[column]) * v for row, v in zip(A, y, strict=True)) == 0
+        b = [Q(1), Q(5), Q(side), Q(1)]
+        assert sum(v * w for v, w in zip(b, y, strict=True)) < 0
+        (change,) = found.changes
+        changed = list(b)
+        changed[change.row] += change.amount
+        again = independent_rows(A, [float(v) for v in changed])
+        assert again is not None
+        assert again.consistent
+        assert change.ulps == abs(change.amount) / Q(math.ulp(float(b[change.row])))
+
+
+def test_every_contradicting_row_is_named() -> None:
+    A = [[1.0], [1.0], [1.0], [4.0]]
+    found = independent_rows(A, [1.0, 2.0, 1.0, 3.0])
+    assert found is not None
+    assert [(change.row, change.amount) for change in found.changes] == [(1, -1), (3, 1)]
+    assert found.farkas[2:] == (0, 0)
+
+
+# ---- parts
+
+
+def test_the_edges_of_a_ball_are_floats_outside_of_it() -> None:
+    with working_bits(200):
+        for sign in (1, -1):
+            found = enclosure_of_ball(1 + sign * flint.arb(2) ** -61)
+            exact = 1 + sign * Q(1, 2**61)
+            assert abs(exact - Q(found.mid)) <= Q(found.rad) <= 4 * U
+    assert math.isinf(enclosure_of_ball(flint.arb("nan")).rad)
+
+
+def test_a_certificate_shows_and_compares_what_it_states() -> None:
+    def writer(path: object) -> None:
+        raise AssertionError(path)
+
+    one = Certificate(Verdict.OPTIMAL, 1.0, 1.0, 1e-6, "bracket", writer=writer)
+    other = Certificate(Verdict.OPTIMAL, 1.0, 1.0, 1e-6, "bracket")
+    assert "writer" not in repr(one)
+    assert one == other
+
+
+def test_a_radius_that_is_a_number_is_no_radius_of_a_matrix() -> None:
+    """It would have to be one for each entry; to leave it out would be wrong."""
+    with pytest.raises(ValueError, match="matmul"):
+        Enclosure(np.eye(2), 0.5) @ np.ones(2)
+    with pytest.raises(ValueError, match="matmul"):
+        np.eye(2) @ Enclosure(np.ones(2), 0.5)

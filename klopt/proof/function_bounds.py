@@ -402,7 +402,7 @@ def _lower_by_cuts(
     domain: SimpleSet,
     cuts: FloatArray | None,
     accuracy: float,
-    price: Price | None,
+    price: Price | None = None,
 ) -> float:
     """The minimum of the weighted mean of tangents, each at a point of its own.
 

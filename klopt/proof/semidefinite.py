@@ -44,8 +44,8 @@ def cholesky_shift(A: FloatArray) -> float:
     largest = float(diagonal.max(initial=0.0))
     # phi of the last row bounds that of the others; 4 more roundings for a BLAS that multiplies by
     # the reciprocal of a pivot and for the shift itself.
-    # gamma_k / (1 - gamma_k) <= gamma_{k+1} while k (k + 1) u <= 1.
-    phi = gamma(n + 6)
+    g = gamma(n + 5)
+    phi = g / (1 - g)
     # Underflow: each of at most n + 2 operations on each entry loses eta at most, n in a row.
     underflow = 4.0 * n * (n + 2) * (largest + 1.0) * ETA
     return float(enlarged(phi * trace + 2 * UNIT_ROUNDOFF * largest + underflow))
