@@ -7,16 +7,28 @@ an end next to its limit is compared with the truth in rationals.
 from __future__ import annotations
 
 import math
+import time
 from fractions import Fraction as Q
 
 import flint
 import mpmath
 import numpy as np
 import pytest
+from scipy import sparse
 
 from klopt.errors import InvalidProblem
 from klopt.model.cones import Cones
-from klopt.model.forms import ConeForm
+from klopt.model.forms import ConeForm, SimplexForm
+from klopt.model.functions import KernelQuadratic, Linear, Oracle, Quadratic, SaddleOracle
+from klopt.model.problem import Point
+from klopt.model.sets import (
+    BoxPlane,
+    OrderedCone,
+    OrderedSimplex,
+    Product,
+    Simplex,
+    Spectrahedron,
+)
 from klopt.numerics.householder import householder
 from klopt.proof.balls import enclosure_of_ball, working_bits
 from klopt.proof.band_form import (
@@ -28,8 +40,17 @@ from klopt.proof.band_form import (
     norm_below,
 )
 from klopt.proof.certificate import Certificate, Verdict
+from klopt.proof.directed import norm_up
 from klopt.proof.enclosure import ETA, INFLATION, Enclosure
 from klopt.proof.exact_rank import independent_rows
+from klopt.proof.function_bounds import (
+    _by_formula,
+    _coefficients,
+    _largest_entry,
+    bounds_of_game,
+    bounds_of_minimum,
+    nonconvexity,
+)
 from klopt.proof.log_det import (
     enclose_congruence,
     enclose_log_det,
@@ -37,6 +58,7 @@ from klopt.proof.log_det import (
     log_det_change,
 )
 from klopt.proof.power_cones import dual_power_room, in_dual_power_cones, in_power_cones
+from klopt.proof.precise_bounds import PreciseWitness, precise_lower_bound, precise_upper_bound
 from klopt.proof.rational import (
     RationalProgram,
     as_rational,
@@ -47,12 +69,18 @@ from klopt.proof.rational import (
     floats_around,
     is_linear,
 )
+from klopt.proof.rational_systems import RationalMatrix, as_fractions
 from klopt.proof.semidefinite import (
     cholesky_shift,
     eigenvalue_floor,
     is_positive_semidefinite,
     spectral_norm_bound,
 )
+from klopt.proof.set_bounds import _powers, feasible_near, linear_floor, squared_reach
+from klopt.proof.statement import ConeStatement, EntryProducts, TermProducts, _propagate
+from klopt.proof.time_budget import budget, exhausted, remaining
+from klopt.witness.over_sets import bracket_over_set
+from klopt.witness.plane_prices import plane_price
 
 U = Q(1, 2**53)
 SMALL = Q(ETA)
@@ -168,6 +196,10 @@ def test_a_defect_of_one_half_proves_nothing() -> None:
         proven, unproven = (proven, middle) if one.X is None else (middle, unproven)
     last = enclose_log_det(Enclosure(np.ones((1, 1)), np.full((1, 1), proven)))
     assert 0.5 - 2.0**-50 < last.defect < 0.5
+    # An end that is no float is no end.
+    largest = np.full((1, 1), 1.7e308)
+    assert enclose_log_det(Enclosure(largest, np.full((1, 1), 1e293))).X is not None
+    assert enclose_log_det(Enclosure(largest, np.full((1, 1), 1e307))).X is None
     for bad in (Enclosure(np.eye(2), np.full((2, 2), np.inf)), np.array([[np.nan]])):
         assert enclose_log_det(bad).X is None
 
@@ -196,7 +228,7 @@ def test_the_response_is_that_of_its_lemma(shape: tuple[int, int]) -> None:
         spread = [float(np.linalg.norm(rad)) for rad in rads]
         f = float(np.linalg.norm(F)) + spread[0]
         a = float(np.linalg.norm(A)) + spread[1]
-        error = f * spread[1] + a * spread[0] + float(gamma(n + r + 16)) * f * a
+        error = f * spread[1] + a * spread[0] + float(gamma(n + r)) * f * a
         half = float(np.linalg.norm(one.X @ F @ A)) + float(np.linalg.norm(one.X)) * error
         theta = (a + half**2 / (1 - one.defect)) * remainder
         assert theta + theta**2 <= change * (1 + 1e-12) <= (theta + theta**2) * (1 + 1e-11)
@@ -351,6 +383,37 @@ def test_a_step_charges_underflow() -> None:
     step = _Step.of(np.zeros((3, 3), order="F"), np.zeros((3, 1)), 0.0, 2.0**830 * V, 0 * T)
     charge = 64 * 4**3 * (1 + Q(2) ** 330) ** 3 * SMALL
     assert is_between(charge * (1 - 40 * U), step.defect, charge * (1 + Q(1, 10**9)))
+
+
+def test_errors_of_steps_add_up() -> None:
+    """Reflections by 1 + s stretch what is left of the matrix: its norm grows with their defect."""
+    n, s = 6, 0.05
+    A = 4.0 * np.eye(n) + np.eye(n, k=1) + np.eye(n, k=-1)
+
+    def stretching(P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.eye(len(P), 1), np.full((1, 1), -s)
+
+    form = BandForm.of(A, stretching, 1)
+    rest, norm = A, norm_up(A)
+    defect = error = 0.0
+    while len(rest) > 2:
+        norm = norm_below(norm, rest[:1, :1], rest[1:, :1])
+        P = rest[1:, :1].copy()
+        step = _Step.of(np.asfortranarray(rest[1:, 1:]), P, norm, *stretching(P))
+        assert norm * WIDE >= math.sqrt((_full(np.array(rest[1:, 1:])) ** 2).sum())
+        defect += step.defect
+        error += step.error
+        norm = norm * (1 + step.defect) + step.error
+        rest = step.below
+    assert defect <= form.defect <= defect * (1 + 2.0**-38)
+    assert error <= form.error <= error * (1 + 2.0**-36)
+    # H'P = (1 + s) P and the first row and column of H'AH by as much.
+    assert np.allclose(form.band[1, :-1], [1.05, *[1.05**2] * 3, 1.05], rtol=1e-12)
+    assert np.allclose(form.band[0], [4.0, *[4 * 1.05**2] * 4, 4.0], rtol=1e-12)
+    C = np.arange(12.0).reshape(n, 2)
+    Q_matrix = form.rotate_back(np.eye(n))
+    assert np.allclose(Q_matrix.T @ A @ Q_matrix, form.multiply(np.eye(n)), rtol=1e-12)
+    assert np.allclose(form.rotate(C), Q_matrix.T @ C, rtol=1e-12)
 
 
 def test_reflections_of_another_shape_are_refused() -> None:
@@ -568,6 +631,14 @@ def test_ends_of_power_cones_are_rounded_outwards() -> None:
         assert not in_power_cones(cones, Enclosure(np.array([1.0, 1.0, -1.0]), rad))
 
 
+def test_a_radius_of_the_last_entry_counts() -> None:
+    for mid in (0.5, -0.5):
+        s = np.array([1.0, 1.0, mid])
+        assert in_power_cones(((1, 1),), Enclosure(s, np.array([0.0, 0.0, 0.4])))
+        assert not in_power_cones(((1, 1),), Enclosure(s, np.array([0.0, 0.0, 0.6])))
+        assert not in_power_cones(((1, 1),), Enclosure(s, np.array([0.0, 0.9, 0.0])))
+
+
 def test_powers_are_compared_without_rounding() -> None:
     """x_1 x_2 and t^2 differ by 2^-104, in either direction."""
     e = 2.0**-52
@@ -637,9 +708,6 @@ def test_room_is_an_eighth_to_a_power_and_proven() -> None:
     assert room.tolist()[6:] == [0.0] * 3
     assert not dual_power_room(((1, 1),), np.array([0.0, 1.0, 0.0])).any()
     assert not dual_power_room(((1, 1),), np.array([-1.0, 1.0, 0.0])).any()
-    # The last of twenty trials.
-    deep = np.array([1.0, 1.0, 0.0])
-    assert dual_power_room(((1, 1),), deep).tolist() == [0.125] * 3
 
 
 # ---- rationals
@@ -838,3 +906,405 @@ def test_a_radius_that_is_a_number_is_no_radius_of_a_matrix() -> None:
         Enclosure(np.eye(2), 0.5) @ np.ones(2)
     with pytest.raises(ValueError, match="matmul"):
         np.eye(2) @ Enclosure(np.ones(2), 0.5)
+
+
+# ---- simple sets
+
+
+@pytest.mark.parametrize("sigma", [1.5, 3.0, 1e300])
+def test_powers_have_the_radius_of_their_roundings(sigma: float) -> None:
+    """sigma^-i passes through 2 i roundings and may lose i eta."""
+    n = 7
+    found = _powers(n, sigma)
+    for i, (mid, rad) in enumerate(zip(found.mid.tolist(), found.rad.tolist(), strict=True)):
+        lemma = gamma(2 * i) * Q(mid)
+        assert abs(Q(mid) - 1 / Q(sigma) ** i) <= Q(rad)
+        assert is_between(lemma + i * SMALL, rad, lemma * (1 + Q(11, 10**7)) + (i + 1) * SMALL)
+    assert not _powers(3, 1.0).rad.any()
+
+
+def test_order_is_decided_without_rounding() -> None:
+    """x_1 >= sigma x_2: at the float above the product, between it and the product, and below."""
+    sigma = 1.1
+    above = float((Enclosure.of(np.array([1.0])) * sigma).upper[0])
+    domain = OrderedSimplex(2, sigma, 1.0 + above)
+    assert feasible_near(domain, np.array([above, 1.0])) is not None
+    assert feasible_near(domain, np.array([1.05, 1.0])) is None
+    assert feasible_near(domain, np.array([2.1, 0.0])) is not None
+    assert feasible_near(domain, np.array([3.0, -0.5])) is None
+    plain = OrderedSimplex(3, 1.0, 1.0)
+    assert feasible_near(plain, np.array([0.5, 0.25, 0.25])) is not None
+    assert feasible_near(plain, np.array([0.5, 0.2, 0.3])) is None
+    assert feasible_near(plain, np.array([0.2, 0.5, 0.3])) is None
+
+
+@pytest.mark.parametrize(
+    ("steps", "x", "inside"),
+    [
+        ([1.0, 1.0, 1.0], [0.5, 0.3, 0.3], True),
+        ([1.0, 1.0, 1.0], [0.3, 0.5, 0.2], False),
+        ([1.0, 1.0, 1.0], [0.5, 0.2, 0.3], False),
+        ([2.0, 1.0, 1.0], [0.5, 0.25, 0.1], False),
+        ([2.0, 1.0, 1.0], [0.5, 0.24, 0.1], True),
+        ([2.0, 1.0, 1.0], [0.5, 0.4, 0.1], False),
+        ([1.0, 2.0, 3.0], [0.1, 0.19, 0.28], True),
+        ([1.0, 2.0, 3.0], [0.1, 0.19, 0.3], False),
+        ([1.0, 2.0, 3.0], [0.1, 0.0, 0.0], True),
+        ([1.0, 2.0, 3.0], [0.1, -0.1, -0.2], False),
+    ],
+)
+def test_points_of_ordered_cones(steps: list[float], x: list[float], inside: bool) -> None:
+    """x_i / d_i falls, and price'x is at most the total: by a factor where it is not."""
+    domain = OrderedCone(steps, [1.0, 2.0, 1.0], 2.0)
+    near = feasible_near(domain, np.array(x))
+    # A ratio that is met with equality is not proven; 0.25 / 1 = 0.5 / 2 is one.
+    assert (near is not None) == inside
+    if inside:
+        assert near is not None
+        assert np.array_equal(near.mid, np.array(x))
+        large = feasible_near(domain, 10 * np.array(x))
+        assert large is not None
+        price = [Q(1), Q(2), Q(1)]
+        cost = sum(p * v for p, v in zip(price, rationals(10 * np.array(x)), strict=True))
+        factor = min(Q(2) / cost, Q(1))
+        for v, mid, rad in zip(x, large.mid.tolist(), large.rad.tolist(), strict=True):
+            assert abs(Q(10 * v) * factor - Q(mid)) <= Q(rad) + 20 * U * Q(10 * v)
+        assert sum(p * Q(m) for p, m in zip(price, large.mid.tolist(), strict=True)) <= 2 + 9 * U
+
+
+def test_linear_functions_over_ordered_sets() -> None:
+    """The minimum over the vertices, in rationals, times the total."""
+    rng = np.random.default_rng(7)
+    for _ in range(40):
+        g = rng.normal(size=4)
+        rad = rng.uniform(0, 1e-3, size=4)
+        d = rng.uniform(0.5, 2.0, size=4)
+        price = rng.uniform(0.5, 2.0, size=4)
+        total = float(rng.uniform(1.5, 4.0))
+        low = rationals(g) - rationals(rad)
+        tops = np.cumsum(rationals(d) * low)
+        truth = min(Q(0), Q(total) * min(tops / np.cumsum(rationals(d) * rationals(price))))
+        found = linear_floor(OrderedCone(d, price, total), Enclosure(g, rad))
+        assert truth - Q(1, 10**12) <= Q(found) <= truth
+        sigma = float(rng.uniform(1.1, 2.0))
+        e = np.array([1 / Q(sigma) ** i for i in range(4)], dtype=object)
+        truth = Q(total) * min(np.cumsum(e * low) / np.cumsum(e))
+        found = linear_floor(OrderedSimplex(4, sigma, total), Enclosure(g, rad))
+        assert truth - Q(1, 10**12) <= Q(found) <= truth
+
+
+def test_a_spectrahedron_charges_the_radius_of_a_function() -> None:
+    """diag(1, 2) with a radius of 1/4 in each entry: the smallest eigenvalue is below 3/4."""
+    g = Enclosure(np.array([1.0, 0.0, 2.0]), np.array([0.25, 0.0, 0.25]))
+    found = linear_floor(Spectrahedron(2, 2.0), g)
+    assert 1.5 - 1e-12 < found <= 1.5
+    start = linear_floor(Spectrahedron(2, 2.0), g, np.array([1.0, 0.0, 1.0]))
+    assert -2.0 - 1e-12 < start <= -2.0
+    nothing = Enclosure(np.array([1.0, np.nan, 2.0]), np.zeros(3))
+    assert linear_floor(Spectrahedron(2), nothing) == -math.inf
+
+
+def test_planes_and_curvature_in_a_box() -> None:
+    """lam (offset - normal'x) + sum of the least terms, for any price; -r^2 / (2 m) where curved."""
+    box = BoxPlane([0.0, -1.0], [1.0, 2.0], [1.0, 2.0], 1.0)
+    g = Enclosure.of(np.array([3.0, -1.0]))
+    for x in (np.zeros(2), np.array([0.5, -0.5]), np.array([-1.0, 3.0])):
+        for lam in (0.0, 0.5, -2.0):
+            r = [3 - Q(lam), -1 - 2 * Q(lam)]
+            d = [[Q(0) - Q(x[0]), Q(1) - Q(x[0])], [Q(-1) - Q(x[1]), Q(2) - Q(x[1])]]
+            truth = Q(lam) * (1 - Q(x[0]) - 2 * Q(x[1]))
+            truth += sum(min(a * end for end in ends) for a, ends in zip(r, d, strict=True))
+            found = linear_floor(box, g, x, price=lambda *_, lam=lam: lam)
+            assert truth - 400 * U <= Q(found) <= truth
+    for forged in (math.nan, math.inf):
+        assert linear_floor(box, g, price=lambda *_, lam=forged: lam) == -math.inf
+    line = BoxPlane([-np.inf], [np.inf])
+    for slope, m in ((1.0, 1.0), (-3.0, 0.5), (1e-3, 2.0)):
+        truth = -(Q(slope) ** 2) / (2 * Q(m))
+        one = Enclosure.of(np.array([slope]))
+        found = linear_floor(line, one, np.zeros(1), np.array([m]))
+        assert truth * (1 + 16 * U) <= Q(found) <= truth
+        assert linear_floor(line, one, np.zeros(1), np.zeros(1)) == -math.inf
+    # A side that is bounded may say more than the curvature.
+    half = BoxPlane([-0.125], [np.inf])
+    found = linear_floor(half, Enclosure.of(np.array([1.0])), np.zeros(1), np.ones(1))
+    assert -0.125 - 1e-15 < found <= -0.125
+
+
+def test_a_price_cannot_change_the_function() -> None:
+    box = BoxPlane([0.0, 0.0], [1.0, 1.0], [1.0, 1.0], 1.0)
+    g = Enclosure(np.array([1.0, 2.0]), np.array([0.25, 0.25]))
+
+    def scribble(_: BoxPlane, function: Enclosure, __: object) -> float:
+        function.mid[:] = 9.0
+        function.rad[:] = 0.0
+        return 0.0
+
+    assert linear_floor(box, g, price=scribble) == linear_floor(box, g, price=lambda *_: 0.0)
+    assert -1e-300 < linear_floor(box, g, price=scribble) <= 0.0
+    assert linear_floor(box, g, price=plane_price) <= 0.75
+
+
+def test_products_of_sets_are_added_up() -> None:
+    both = Product((Simplex(2), BoxPlane([0.0], [2.0])))
+    found = linear_floor(both, Enclosure.of(np.array([3.0, 1.0, -1.0])))
+    assert -1.0 - 1e-14 < found <= -1.0
+    start = np.array([1.0, 0.0, 1.0])
+    found = linear_floor(both, Enclosure.of(np.array([3.0, 1.0, -1.0])), start)
+    assert -3.0 - 1e-14 < found <= -3.0
+    near = feasible_near(both, np.array([0.5, 0.5, 2.0]))
+    assert near is not None
+    assert near.mid.tolist() == [0.5, 0.5, 2.0]
+    assert not near.rad.any()
+    assert feasible_near(both, np.array([0.5, 0.5, 2.5])) is None
+    assert feasible_near(both, np.array([-0.5, 1.5, 2.0])) is None
+    assert 2.0**2 <= squared_reach(both, np.array([0.0, 0.0, 0.0])) < 6.0
+
+
+def test_a_plane_that_is_missed_by_the_smallest_number() -> None:
+    """Nothing can fall, and nothing need: what rises meets the plane."""
+    tiny = 1e-323
+    box = BoxPlane([0.0, 0.0], [1.0, 1.0], [1.0, 1.0], tiny)
+    near = feasible_near(box, np.zeros(2))
+    assert near is not None
+    assert near.rad.sum() >= tiny
+    # 1.5 is too much by 1/2: each coordinate falls by 1/4 of what it can.
+    plane = BoxPlane([0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [1.0, -1.0, 0.0], 0.25)
+    near = feasible_near(plane, np.array([0.75, 0.25, 0.5]))
+    assert near is not None
+    # The first can fall by 3/4, the second rise by 3/4, limited by the size of x: 1/4 in all.
+    for entry in near.rad[:2].tolist():
+        assert is_between(0.125, entry, 0.125 + 1e-15)
+    assert near.rad[2] <= 5e-324
+    # A coordinate moves by no more than the largest one.
+    assert feasible_near(BoxPlane([0.0], [1.0], [2.0], 2.0), np.array([0.1])) is None
+
+
+@pytest.mark.parametrize(("shifts", "multiple"), [(0.0, 2), (61.5, 64), (-4.0, 0), (70.0, None)])
+def test_a_matrix_is_moved_by_as_little_as_its_proof_needs(
+    shifts: float, multiple: int | None
+) -> None:
+    """Multiples 0, 2 and 64 of the shift are tried on the diagonal, in this order."""
+    base = np.array([0.5, 0.0, 0.0])
+    unit = cholesky_shift(np.diag([0.5, 0.0]))
+    x = base.copy()
+    x[2] = -shifts * unit
+    # The shift hardly depends on the small entry.
+    near = feasible_near(Spectrahedron(2, 0.5), x)
+    if multiple is None:
+        assert near is None
+        return
+    assert near is not None
+    moved = (near.mid[2] - x[2]) / unit
+    assert abs(moved - multiple) < 0.5
+
+
+# ---- functions and games over sets
+
+
+def test_signed_sums_are_exact_where_nothing_is_rounded() -> None:
+    K = np.eye(3)
+
+    def found(sign: list[float], point: list[int], p: list[float]) -> Enclosure:
+        function = KernelQuadratic(
+            K, np.array(sign), np.zeros(len(sign)), np.array(point, dtype=int)
+        )
+        return _coefficients(function, np.array(p))
+
+    once = found([1.0, -1.0], [2, 0], [0.1, 0.3])
+    assert once.mid.tolist() == [-0.3, 0.0, 0.1]
+    assert not once.rad.any()
+    assert not found([], [], []).rad.any()
+    twice = found([1.0, 1.0], [1, 1], [1.0, 2.0**-60])
+    assert abs(1 + Q(2) ** -60 - Q(twice.mid[1])) <= Q(twice.rad[1]) <= 5 * U
+    for sign in (0.1, 3.0, -0.7):
+        for p in (0.1, 0.3, 0.7):
+            one = found([sign], [0], [p])
+            assert abs(Q(sign) * Q(p) - Q(one.mid[0])) <= Q(one.rad[0])
+            assert one.rad[0] > 0
+
+
+def test_what_the_largest_entry_of_a_matrix_is() -> None:
+    """H + phi I is positive semidefinite: its diagonal bounds all entries."""
+    assert _largest_entry(np.array([[-0.9]]), 1.0) >= 0.9
+    assert 3.5 <= _largest_entry(np.array([[3.0, 2.0], [2.0, 1.0]]), 0.5) <= 3.5 + 1e-14
+    assert _largest_entry(np.array([[1.0, -7.0], [-7.0, 1.0]]), math.inf) == 7.0
+
+
+def test_the_value_at_a_point_of_the_set_charges_its_radius() -> None:
+    """f(p) + |g|'r + max|H| (1'r)^2 / 2, and the sum of many small terms is not lost."""
+    domain = BoxPlane(np.full(2, -9.0), np.full(2, 9.0))
+    H = np.array([[2.0, 1.0], [1.0, 4.0]])
+    c = np.array([1.0, -3.0])
+    p = np.array([0.5, 0.25])
+    r = np.array([0.125, 0.5])
+    found = _by_formula(Quadratic(H, c), domain, p, Enclosure(p, r), 0.0, None)
+    g = H @ p + c
+    lemma = p @ H @ p / 2 + c @ p + np.abs(g) @ r + 4.0 * r.sum() ** 2 / 2
+    assert lemma <= found.upper <= lemma + 1e-13
+    for corner in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
+        z = p + r * corner
+        assert z @ H @ z / 2 + c @ z <= found.upper
+    n = 20000
+    small = np.full(n, 2.0**-54)
+    small[0] = 1.0
+    zero = np.zeros(n)
+    box = BoxPlane(np.full(n, -9.0), np.full(n, 9.0))
+    many = _by_formula(Linear(np.ones(n)), box, zero, Enclosure(zero, small), 0.0, None)
+    assert Q(many.upper) >= 1 + (n - 1) * Q(2) ** -54
+
+
+def test_what_a_matrix_lacks_is_charged_over_the_set() -> None:
+    """phi |z - p|^2 / 2 over the simplex, where |z - p| <= 1 + |p|."""
+    function = Quadratic(np.eye(2), np.zeros(2))
+    p = np.array([0.5, 0.5])
+    plain = bounds_of_minimum(function, Simplex(2), p)
+    for phi in (1e-3, 0.25):
+        charged = bounds_of_minimum(function, Simplex(2), p, phi=phi)
+        expected = 0.5 * phi * (1 + math.sqrt(0.5)) ** 2
+        assert plain.lower - charged.lower == pytest.approx(expected, rel=1e-9)
+        assert "lack" in charged.lower_by
+        assert charged.upper >= 0.25
+    assert 0.25 - 1e-14 < plain.lower <= 0.25
+    doubled = KernelQuadratic(np.eye(1), np.array([2.0, 2.0]), np.zeros(2), np.zeros(2, int))
+    base = bounds_of_minimum(doubled, Simplex(2), p)
+    charged = bounds_of_minimum(doubled, Simplex(2), p, phi=1e-3)
+    # z = 2 (p_1 + p_2): |z|^2 <= 4 * 2 |p|^2.
+    expected = 0.5e-3 * 8 * (1 + math.sqrt(0.5)) ** 2
+    assert base.lower - charged.lower == pytest.approx(expected, rel=1e-9)
+
+
+def test_convexity_is_decided_exactly_up_to_an_order() -> None:
+    for n, is_exact in ((2, True), (40, True), (41, False)):
+        phi = nonconvexity(Quadratic(np.ones((n, n)), np.zeros(n)))
+        assert (phi == 0.0) == is_exact
+        assert 0.0 <= phi < 1e-10
+    assert 1.0 <= nonconvexity(Quadratic(-np.eye(3), np.zeros(3))) < 1.0 + 1e-12
+    assert nonconvexity(Linear([1.0])) == 0.0
+
+
+def test_a_game_without_formulas_needs_both_strategies() -> None:
+    """x y on [0, 1]^2: at a point outside nothing is said, and the value 0 lies between the ends."""
+    game = SaddleOracle(
+        lambda x, y: float(x @ y), lambda x, y: y, lambda x, y: x, accuracy=2.0**-40
+    )
+    unit = BoxPlane([0.0], [1.0])
+    good, bad = np.array([0.5]), np.array([2.0])
+    for x, y in ((good, bad), (bad, good), (bad, bad)):
+        ends = bounds_of_game(game, unit, unit, x, y)
+        assert (ends.lower, ends.upper) == (-math.inf, math.inf)
+        assert not ends.lower_by
+        assert not ends.upper_by
+    ends = bounds_of_game(game, unit, unit, np.zeros(1), np.ones(1))
+    assert -1e-11 < ends.lower <= 0.0 <= ends.upper < 1e-11
+    # (1 + |value|) accuracy of the value, and as much of each gradient.
+    far = bounds_of_game(game, unit, unit, np.ones(1), np.ones(1))
+    assert far.lower == pytest.approx(-4 * 2.0**-40, rel=1e-3)
+    assert far.upper == pytest.approx(1 + 2 * 2.0**-40, abs=2.0**-44)
+
+
+def test_a_function_of_ones_own_is_as_accurate_as_stated() -> None:
+    """x'x / 2 over the simplex: 1/4, from values and gradients that may be off by 2^-30 (1 + size)."""
+    function = Oracle(2, lambda x: float(x @ x) / 2, lambda x: x, accuracy=2.0**-30)
+    half = np.array([0.5, 0.5])
+    ends = bounds_of_minimum(function, Simplex(2), half)
+    off = 2.0**-30
+    assert ends.upper == pytest.approx(0.25 + 1.25 * off, rel=1e-13)
+    # The gradient is off in each entry, at the minimum and at p.
+    assert ends.lower == pytest.approx(0.25 - 1.25 * off - 2 * 1.5 * off, rel=1e-12)
+    assert "as stated" in ends.lower_by
+    outside = bounds_of_minimum(function, Simplex(2), np.array([2.0, -1.0]))
+    assert outside.upper == math.inf
+    assert outside.lower <= 0.25
+    broken = Oracle(2, lambda x: math.nan, lambda x: x, accuracy=2.0**-30)
+    nothing = bounds_of_minimum(broken, Simplex(2), half)
+    assert (nothing.lower, nothing.upper) == (-math.inf, math.inf)
+    silent = Oracle(2, lambda x: float(x @ x) / 2, lambda x: x)
+    nothing = bounds_of_minimum(silent, Simplex(2), half)
+    assert (nothing.lower, nothing.upper) == (-math.inf, math.inf)
+
+
+def test_stretching_proves_a_lower_end_over_an_orthant() -> None:
+    """(x_1 + x_2)^2 / 2 - x_1 - x_2 over x >= 0: -1/2, and the gradient at x lacks a little."""
+    function = Quadratic(np.ones((2, 2)), np.array([-1.0, -1.0]))
+    domain = BoxPlane(np.zeros(2), np.full(2, np.inf))
+    x = np.array([0.5, 0.5 - 2.0**-30])
+    assert bounds_of_minimum(function, domain, x).lower == -math.inf
+    form = SimplexForm(function, domain)
+    found = bracket_over_set(form, x, None, 0.0, Point({"x": x}))
+    assert -0.5 - 1e-8 < found.lower <= -0.5
+
+
+# ---- cone programs as stated
+
+
+def test_products_of_entries_see_every_sign() -> None:
+    products = EntryProducts(
+        np.array([0, 1, 1, 2]), np.array([0, 0, 1, 1]), np.array([1.0, 2.0, 3.0, 0.0]), np.ones(3)
+    )
+    for x, zeros in (
+        ([-1.0, 0.0], [False, False, True]),
+        ([1.0, 0.0], [False, False, True]),
+        ([0.0, -1.0], [True, False, True]),
+        ([0.0, 0.0], [True, True, True]),
+    ):
+        assert products.are_zeros(np.array(x)).tolist() == zeros
+    product, sizes = products.of(np.array([-1.0, 2.0]))
+    assert product.tolist() == [-1.0, 4.0, 0.0]
+    assert sizes.tolist() == [1.0, 8.0, 0.0]
+    dense = TermProducts(np.array([[1.0, 0.0], [2.0, 3.0]]), np.ones(2))
+    assert dense.are_zeros(np.array([0.0, -1.0])).tolist() == [True, False]
+
+
+def test_bounds_that_follow_at_underflow() -> None:
+    """3/4 of 2 eta is rounded up in each of ten terms: that is charged before it is taken off."""
+    n = 11
+    row = np.zeros(n, dtype=int)
+    entry = np.append(np.full(n - 1, 0.75), 1.0)
+    lower = np.append(np.full(n - 1, 2 * ETA), -np.inf)
+    upper = np.full(n, np.inf)
+    found = _propagate(row, np.arange(n), entry, np.zeros(1), lower, upper)
+    # x_n <= -15 eta, in exact arithmetic.
+    assert -15 * SMALL <= Q(found[1][-1]) <= 0
+    assert np.isinf(found[1][:-1]).all()
+
+
+def test_rows_that_say_nothing_and_rows_that_cannot_hold() -> None:
+    """x >= 1 beside x <= inf, and beside x <= -inf."""
+    A = sparse.csc_array([[-1.0], [1.0]])
+    point = PreciseWitness(np.array([[1.5]]), np.zeros(0, np.intp))
+    y = PreciseWitness(np.array([[1.0, 0.0]]), np.array([0]))
+    for side, finite in ((math.inf, True), (-math.inf, False)):
+        statement = ConeStatement(np.ones(1), A, np.array([-1.0, side]), Cones(nonneg=2))
+        upper = precise_upper_bound(statement, point)
+        lower = precise_lower_bound(statement, y)
+        assert math.isfinite(upper.value) == math.isfinite(lower.value) == finite
+        if finite:
+            assert is_between(1.5, upper.value, 1.5 + 1e-15)
+            assert is_between(1 - 1e-15, lower.value, 1.0)
+        else:
+            assert upper.by == lower.by == "a row asks for something below -inf"
+
+
+def test_places_of_a_precise_witness() -> None:
+    statement = ConeStatement(np.ones(1), sparse.csc_array([[-1.0]]), -np.ones(1), Cones(nonneg=1))
+    for moved, known in (([0], True), ([-1], False), ([1], False), ([0, 5], False)):
+        witness = PreciseWitness(np.array([[1.0]]), np.array(moved, dtype=np.intp))
+        found = precise_lower_bound(statement, witness)
+        assert math.isfinite(found.value) == known
+        assert ("does not exist" in found.by) != known
+
+
+def test_a_pivot_of_minus_one_divides() -> None:
+    matrix = RationalMatrix([[(0, -1)], [(0, 3), (1, -1)]])
+    assert as_fractions(matrix.solve([flint.fmpq(2), flint.fmpq(1)])) == (-2, -7)
+    assert as_fractions(matrix.solve_transposed([flint.fmpq(2), flint.fmpq(1)])) == (-5, -1)
+
+
+def test_a_moment_is_over_when_it_has_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "perf_counter", lambda: 5.0)
+    for moment, is_over in ((4.0, True), (5.0, False), (6.0, False)):
+        with budget(moment):
+            assert exhausted() == is_over
+            assert remaining() == moment - 5.0
+    assert not exhausted()

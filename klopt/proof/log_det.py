@@ -23,7 +23,7 @@ A, the computed FAF' is within H (g |A| + rad A) H' of the exact one (Lemma E2, 
 **Lemma D4 (response).** C of Lemma D2 is A - AF'(I + FAF')^-1 FA, so that with Lemma D1 for X and
 tau of I + FAF' and with the computed XFA, F of r rows and A of n,
 
-    ||C||_F <= a + (||XFA||_F + ||X||_F (f rad A + a rad F + gamma_{n+r+16} f a))^2 / (1 - tau),
+    ||C||_F <= a + (||XFA||_F + ||X||_F (f rad A + a rad F + gamma_{n+r} f a))^2 / (1 - tau),
 
 a and f being Frobenius norms of A and F with those of their radii (Lemma E2 by Frobenius norms).
 """
@@ -37,7 +37,7 @@ from typing import cast
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.proof.directed import norm_up, product_up, quotient_up, sum_up
+from klopt.proof.directed import difference_down, norm_up, product_up, quotient_up, sum_up
 from klopt.proof.enclosure import (
     ELEMENTARY_ULPS,
     ETA,
@@ -197,18 +197,20 @@ def enclose_relative_log_det(
     half = found.X @ (factor @ middle)
     size, spread = _sizes(middle, middle_rad)
     factor_size, factor_spread = _sizes(factor, factor_rad)
-    error = product_up(factor_size, spread) + product_up(size, factor_spread)
-    error += product_up(gamma(sum(factor.shape) + 16), factor_size, size)
-    half_size = norm_up(half) + product_up(norm_up(found.X), error)
-    square = quotient_up(product_up(half_size, half_size), 1 - found.defect)
-    # Fewer than 32 roundings in a row.
-    return found.value + log_det_change(enlarged(size + square, 8), remainder)
+    error = sum_up(
+        product_up(factor_size, spread),
+        product_up(size, factor_spread),
+        product_up(gamma(sum(factor.shape)), factor_size, size),
+    )
+    half_size = sum_up(norm_up(half), product_up(norm_up(found.X), error))
+    square = quotient_up(product_up(half_size, half_size), difference_down(1.0, found.defect))
+    return found.value + log_det_change(sum_up(size, square), remainder)
 
 
 def _sizes(mid: FloatArray, rad: FloatArray | None) -> tuple[float, float]:
     """Bounds of the Frobenius norms of what is enclosed, and of its radius."""
     spread = 0.0 if rad is None else norm_up(rad)
-    return norm_up(mid) + spread, spread
+    return sum_up(norm_up(mid), spread), spread
 
 
 def log_det_change(C_norm: float, E_norm: float) -> Enclosure:

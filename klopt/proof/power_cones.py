@@ -28,8 +28,8 @@ BITS = 1280
 """The precision of the logarithms."""
 MAX_EXACT_POWER = 64
 """The largest W for which powers are compared in rationals."""
-ROOM_TRIALS = 20
-"""How often the room around multipliers is tried, each time an eighth."""
+ROOM_TRIALS = 18
+"""How often the room around multipliers is tried, each time an eighth: the last is below rounding."""
 
 
 def in_power_cones(cones: tuple[Weights, ...], s: Enclosure) -> bool:
@@ -66,8 +66,6 @@ def dual_power_room(cones: tuple[Weights, ...], y: FloatArray) -> FloatArray:
         size = float(np.min(part[:-1]))
         for trial in range(1, ROOM_TRIALS + 1):
             radius = size * 8.0**-trial
-            if not radius > 0:
-                break
             if _is_inside(weights, Enclosure(part, np.full(part.size, radius)), dual=True):
                 room[rows] = radius
                 break

@@ -224,7 +224,7 @@ def _lowest_product(r: Enclosure, d: FloatArray) -> FloatArray:
     ends = []
     for end in (r.mid - r.rad, r.mid + r.rad):
         with np.errstate(invalid="ignore", over="ignore"):
-            product = np.where(vanishes, 0.0, end * d)
+            product = end * d
         # One rounding of the end, one of the product, and those of this line.
         slack = np.where(np.isfinite(product), 2 * UNIT_ROUNDOFF * np.abs(product), 0.0)
         ends.append(round_down(round_down(product - slack)))
