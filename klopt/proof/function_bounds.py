@@ -189,19 +189,7 @@ def _by_formula(
     phi: float,
     price: Price | None,
 ) -> Ends:
-    """The bounds of the module's formulas at p, which is the midpoint of `near`.
-
-    Parameters
-    ----------
-    function, domain
-        What is minimised, and over what.
-    p, near
-        The midpoint of an enclosure that holds a point of the set, and that enclosure.
-    phi
-        What the matrix may lack to be positive semidefinite.
-    price
-        Proposes the multipliers of planes.
-    """
+    """The bounds of the module's formulas at p, the midpoint of `near`; `price` is for planes."""
     value, g, constant = _value_and_gradient(function, p, phi)
     lower = -math.inf
     lower_by = "the tangent, minimised over the set"
@@ -297,13 +285,8 @@ def _weighted(function: Objective, size: float) -> float:
 
 
 def _lower_by_tangent(
-    domain: SimpleSet,
-    p: FloatArray,
-    value: Enclosure,
-    g: Enclosure,
-    price: Price | None,
+    domain: SimpleSet, p: FloatArray, value: Enclosure, g: Enclosure, price: Price | None
 ) -> float:
-    """The minimum of the tangent with a value and a gradient at p; `price` for planes."""
     return float(enclose_sum([value, linear_floor(domain, g, p, None, price)]).lower)
 
 
@@ -315,17 +298,7 @@ def _lower_by_curvature(
     g: Enclosure,
     price: Price | None,
 ) -> float:
-    """The tangent has no minimum over an unbounded box; with some of the curvature it may have one.
-
-    Parameters
-    ----------
-    function, domain
-        What is minimised, and over what.
-    p, value, g
-        A point, and the value and the gradient there.
-    price
-        Proposes the multipliers of planes.
-    """
+    """The tangent has no minimum over an unbounded box; with some of the curvature it may have one."""
     if type(function) is not Quadratic:
         return -math.inf
     curvature = curvature_beside([(sparse.csc_array(function.H), 1.0)], np.arange(function.size))
@@ -404,10 +377,7 @@ def _lower_by_cuts(
     accuracy: float,
     price: Price | None = None,
 ) -> float:
-    """The minimum of the weighted mean of tangents, each at a point of its own.
-
-    The arguments are those of `_by_oracle`.
-    """
+    """The minimum of the weighted mean of tangents, each at a point of its own."""
     n = domain.size
     if cuts is None or not cuts.size or cuts.size % (n + 1):
         return -math.inf
@@ -487,17 +457,7 @@ def _bilinear_ends(
     Y: Enclosure | None,
     price: Price | None,
 ) -> Ends:
-    """Lemma F2 for points of both sets.
-
-    Parameters
-    ----------
-    phi, left, right
-        The game.
-    X, Y
-        Enclosures that hold a strategy of each, or None.
-    price
-        Proposes the multipliers of planes.
-    """
+    """Lemma F2 for points of both sets: enclosures that hold a strategy of each, or None."""
     lower = -math.inf
     upper = math.inf
     sizes = np.abs(phi.M)

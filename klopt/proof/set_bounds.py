@@ -168,7 +168,6 @@ def _floor_of_product(
     curvature: FloatArray | None,
     price: Price | None,
 ) -> float:
-    """The sum over the members; the arguments are those of `linear_floor`."""
     mids = domain.split(g.mid)
     rads = domain.split(g.rad)
     none = (None,) * len(mids)
@@ -190,10 +189,7 @@ def _floor_of_box(
     curvature: FloatArray | None,
     price: Price | None,
 ) -> float:
-    """Lemma S1 for a box in the variable d = z - x, with Lemma S2 where there is curvature.
-
-    The arguments are those of `linear_floor`.
-    """
+    """Lemma S1 for a box in the variable d = z - x, with Lemma S2 where there is curvature."""
     constant = Enclosure.of(0.0)
     r = g
     if domain.normal is not None and price is not None:
