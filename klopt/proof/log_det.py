@@ -47,7 +47,6 @@ from klopt.proof.enclosure import (
     EnclosureLike,
     enclose_norm,
     enclose_sum,
-    enlarged,
     gamma,
 )
 
@@ -95,8 +94,9 @@ def enclose_log_det(A: EnclosureLike) -> LogDet:
     n = len(M)
     if not n:
         return LogDet(Enclosure(0.0, 0.0), np.zeros((0, 0)), 0.0)
-    if not np.isfinite(M.mid + M.rad).all():
-        return LogDet(NOTHING, None, math.inf)
+    with np.errstate(over="ignore"):
+        if not np.isfinite(M.mid + M.rad).all():
+            return LogDet(NOTHING, None, math.inf)
     L, failed = dpotrf(M.mid, lower=1, clean=1)
     if not failed:
         X, failed = dtrtri(L, lower=1)
@@ -121,10 +121,9 @@ def enclose_log_det(A: EnclosureLike) -> LogDet:
 def _plus_identity(A: Enclosure, factor: float) -> Enclosure:
     """A + factor I, for the factor 1 or -1; A is written over."""
     step = len(A) + 1
-    A.mid.flat[::step] += factor
-    # One more rounding (Lemma E1).
-    error = A.rad.diagonal() + UNIT_ROUNDOFF * np.abs(A.mid.diagonal())
-    A.rad.flat[::step] = enlarged(error)
+    diagonal = Enclosure(A.mid.diagonal(), A.rad.diagonal()) + factor
+    A.mid.flat[::step] = diagonal.mid
+    A.rad.flat[::step] = diagonal.rad
     return A
 
 
@@ -142,7 +141,8 @@ def enclose_congruence(F: EnclosureLike, A: EnclosureLike) -> Enclosure:
     mid = left @ middle @ left.T
     H = np.abs(left)
     if left_rad is not None:
-        H += left_rad * ((1 + 1 / g) * INFLATION)
+        # 1 + 1/g, as g is far below what the last factor adds.
+        H += left_rad / g * INFLATION
     inner = g * np.abs(middle)
     # This product may underflow where H is large.
     inner += ETA
