@@ -932,6 +932,8 @@ def test_order_is_decided_without_rounding() -> None:
     assert feasible_near(domain, np.array([1.05, 1.0])) is None
     assert feasible_near(domain, np.array([2.1, 0.0])) is not None
     assert feasible_near(domain, np.array([3.0, -0.5])) is None
+    assert feasible_near(OrderedSimplex(3, sigma), np.array([1.0, 0.0, 0.0])) is not None
+    assert feasible_near(OrderedCone([1.0, 2.0, 3.0], np.ones(3)), np.zeros(3)) is not None
     plain = OrderedSimplex(3, 1.0, 1.0)
     assert feasible_near(plain, np.array([0.5, 0.25, 0.25])) is not None
     assert feasible_near(plain, np.array([0.5, 0.2, 0.3])) is None
@@ -1017,7 +1019,8 @@ def test_planes_and_curvature_in_a_box() -> None:
             found = linear_floor(box, g, x, price=lambda *_, lam=lam: lam)
             assert truth - 400 * U <= Q(found) <= truth
     for forged in (math.nan, math.inf):
-        assert linear_floor(box, g, price=lambda *_, lam=forged: lam) == -math.inf
+        with np.errstate(invalid="ignore"):
+            assert linear_floor(box, g, price=lambda *_, lam=forged: lam) == -math.inf
     line = BoxPlane([-np.inf], [np.inf])
     for slope, m in ((1.0, 1.0), (-3.0, 0.5), (1e-3, 2.0)):
         truth = -(Q(slope) ** 2) / (2 * Q(m))
