@@ -30,7 +30,7 @@ from klopt.model.sets import (
     Spectrahedron,
 )
 from klopt.numerics.householder import householder
-from klopt.proof.balls import enclosure_of_ball, working_bits
+from klopt.proof.balls import ball_matrix, definite_log_det, enclosure_of_ball, working_bits
 from klopt.proof.band_form import (
     BandForm,
     _Step,
@@ -884,9 +884,12 @@ def test_every_contradicting_row_is_named() -> None:
 def test_the_edges_of_a_ball_are_floats_outside_of_it() -> None:
     with working_bits(200):
         for sign in (1, -1):
-            found = enclosure_of_ball(1 + sign * flint.arb(2) ** -61)
-            exact = 1 + sign * Q(1, 2**61)
-            assert abs(exact - Q(found.mid)) <= Q(found.rad) <= 4 * U
+            # Next to a float of odd last digit: a midpoint is rounded away from it.
+            found = enclosure_of_ball(1.5 + flint.arb(2) ** -52 + sign * flint.arb(2) ** -61)
+            exact = Q(3, 2) + Q(1, 2**52) + sign * Q(1, 2**61)
+            assert abs(exact - Q(found.mid)) <= Q(found.rad) <= 8 * U
+        three = definite_log_det(ball_matrix(np.array([[2.0, 1.0], [1.0, 2.0]])))
+        assert abs(three - flint.arb(3).log()) < flint.arb(2) ** -150
     assert math.isinf(enclosure_of_ball(flint.arb("nan")).rad)
 
 
