@@ -52,6 +52,7 @@ from klopt.proof.function_bounds import (
     nonconvexity,
 )
 from klopt.proof.log_det import (
+    _plus_identity,
     enclose_congruence,
     enclose_log_det,
     enclose_relative_log_det,
@@ -238,6 +239,18 @@ def test_the_response_is_that_of_its_lemma(shape: tuple[int, int]) -> None:
                 square = (F[0, 0] + sign * rads[0][0, 0]) ** 2
                 truth = math.log1p((A[0, 0] - rads[1][0, 0]) * (square + remainder))
                 assert found.lower <= truth <= found.upper
+
+
+def test_no_remainder_costs_nothing() -> None:
+    F = np.array([[0.3, 0.7]])
+    A = np.array([[2.0, 0.1], [0.1, 1.0]])
+    plain = enclose_log_det(_plus_identity(enclose_congruence(F, A), 1.0)).value
+    assert enclose_relative_log_det(A, F).rad == plain.rad
+    assert enclose_relative_log_det(A, F, 1e-300).rad > plain.rad
+    empty = enclose_log_det(np.zeros((0, 0)))
+    assert empty.X is not None
+    assert empty.X.shape == (0, 0)
+    assert (empty.value.mid, empty.value.rad, empty.defect) == (0.0, 0.0, 0.0)
 
 
 def test_a_change_of_log_det_at_its_limits() -> None:
