@@ -201,7 +201,8 @@ def test_a_defect_of_one_half_proves_nothing() -> None:
     largest = np.full((1, 1), 1.7e308)
     assert enclose_log_det(Enclosure(largest, np.full((1, 1), 1e293))).X is not None
     assert enclose_log_det(Enclosure(largest, np.full((1, 1), 1e307))).X is None
-    for bad in (Enclosure(np.eye(2), np.full((2, 2), np.inf)), np.array([[np.nan]])):
+    bad_ones = [Enclosure(np.eye(2), np.full((2, 2), np.inf)), np.array([[np.nan]]), -np.eye(2)]
+    for bad in bad_ones:
         assert enclose_log_det(bad).X is None
 
 
@@ -437,8 +438,10 @@ def test_reflections_of_another_shape_are_refused() -> None:
         lambda P: (P[:, :1], np.eye(1)),
         lambda P: (P, np.eye(1)),
         lambda P: (P[:1], np.eye(2)),
+        lambda P: (P, np.eye(3)),
+        lambda P: (P, np.ones((2, 3))),
     ):
-        with pytest.raises(ValueError, match="shapes"):
+        with pytest.raises(ValueError, match="do not belong to the panel"):
             BandForm.of(A, forged, 2)
 
 
@@ -706,6 +709,9 @@ def test_several_power_cones_are_read_in_order() -> None:
     assert not in_power_cones(((1, 1),), Enclosure.of(np.array([0.0, 5.0, 1e-300])))
     assert not in_power_cones(((1, 1),), Enclosure.of(np.array([-1.0, -5.0, 0.0])))
     assert not in_power_cones(((1, 1),), Enclosure.of(np.array([-1.0, -5.0, 1.0])))
+    # A negative entry is not made good by an even power.
+    assert not in_power_cones(((1, 2),), Enclosure.of(np.array([2.0, -2.0, 1.0])))
+    assert not in_power_cones(((2, 1),), Enclosure.of(np.array([-2.0, 2.0, 1.0])))
 
 
 def test_room_is_an_eighth_to_a_power_and_proven() -> None:
@@ -1191,6 +1197,17 @@ def test_what_a_matrix_lacks_is_charged_over_the_set() -> None:
     # z = 2 (p_1 + p_2): |z|^2 <= 4 * 2 |p|^2.
     expected = 0.5e-3 * 8 * (1 + math.sqrt(0.5)) ** 2
     assert base.lower - charged.lower == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_matrix_of_which_nothing_is_known_has_a_value() -> None:
+    """x_1 x_2 is not convex: no lower end, and the value 1/4 at a point of the simplex."""
+    function = Quadratic(np.array([[0.0, 1.0], [1.0, 0.0]]), np.zeros(2))
+    ends = bounds_of_minimum(function, Simplex(2), np.array([0.5, 0.5]), phi=math.inf)
+    assert ends.lower == -math.inf
+    assert 0.25 <= ends.upper < 0.25 + 1e-15
+    off = np.array([0.5, 0.5 + 2.0**-40])
+    ends = bounds_of_minimum(function, Simplex(2), off, phi=math.inf)
+    assert 0.25 - 1e-11 <= ends.upper < 0.25 + 1e-11
 
 
 def test_convexity_is_decided_exactly_up_to_an_order() -> None:
