@@ -1305,6 +1305,33 @@ def test_bounds_that_follow_at_underflow() -> None:
     assert np.isinf(found[1][:-1]).all()
 
 
+def test_bounds_that_underflow_are_rounded_outwards() -> None:
+    """100 x <= 40 eta: the quotient underflows to 0, and x may be 0.4 eta."""
+    for sign in (1.0, -1.0):
+        lower, upper = _propagate(
+            np.zeros(1, int),
+            np.zeros(1, int),
+            np.array([sign * 100.0]),
+            np.array([40 * ETA]),
+            np.full(1, -np.inf),
+            np.full(1, np.inf),
+        )
+        assert (sign * (upper if sign > 0 else lower))[0] >= ETA
+
+
+def test_entries_off_the_diagonal_count_twice_where_they_are_plain() -> None:
+    cones = Cones(nonneg=1, psd=(2, 3))
+    rows = np.zeros((10, 1))
+    for plain, weights in (
+        (True, [1, 1, 2, 1, 1, 2, 2, 1, 2, 1]),
+        (False, [1] * 10),
+    ):
+        statement = ConeStatement(
+            np.zeros(1), sparse.csc_array(rows), np.zeros(10), cones, plain=plain
+        )
+        assert statement.weight.tolist() == weights
+
+
 def test_rows_that_say_nothing_and_rows_that_cannot_hold() -> None:
     """x >= 1 beside x <= inf, and beside x <= -inf."""
     A = sparse.csc_array([[-1.0], [1.0]])
