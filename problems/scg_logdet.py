@@ -46,6 +46,7 @@ from klopt.kernels.side_information import SideGraph, SideLike, side_graph
 from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, ExplicitForm
 from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
+from klopt.numerics.householder import householder
 from klopt.problems._logdet.exact_claim import MAX_ORDER
 from klopt.problems._scg.data import (
     given_kernel,
@@ -302,7 +303,7 @@ class ScgLogDet(Problem):
             objectives = tuple(problem._features for problem in problems)
             return GammaPath(problems, objectives, ())
         laplacian = cast(LowRankLaplacian, self._laplacian)
-        kernel = BandKernel.of(cast(Gram, self.K0), laplacian)
+        kernel = BandKernel.of(cast(Gram, self.K0), laplacian, householder)
         bands = tuple(kernel.form.factor(problem.gamma) for problem in problems)
         groups = kernel.objectives(bands)
         for problem, objective in zip(problems, groups, strict=True):

@@ -17,11 +17,12 @@ import pytest
 from scipy import sparse
 
 from klopt.model.cones import Cones
+from klopt.problems._logdet.witness import nearest_factor
+from klopt.problems._margin.witness import with_sum
 from klopt.proof.balls import (
     ball_matrix,
     definite_log_det,
     enclosure_of_ball,
-    nearest_factor,
     working_bits,
 )
 from klopt.proof.certificate import Certificate, Verdict, is_narrow, within
@@ -55,7 +56,7 @@ from klopt.proof.directed import (
     sum_up,
     total_up,
 )
-from klopt.proof.dyadic import balanced, exact_sign_of_sum, with_sum
+from klopt.proof.dyadic import balanced, exact_sign_of_sum
 from klopt.proof.enclosure import (
     ETA,
     Enclosure,

@@ -20,6 +20,7 @@ from klopt.errors import InvalidProblem
 from klopt.model.cones import Cones
 from klopt.model.functions import Bilinear, KernelQuadratic, Linear
 from klopt.model.sets import BoxPlane, OrderedSimplex, Simplex
+from klopt.problems._margin.witness import with_sum
 from klopt.proof.balls import enclosure_of_ball, working_bits
 from klopt.proof.cone_lower_bound import _Dual, lower_bound
 from klopt.proof.cone_membership import block_matrix, in_dual_cone
@@ -27,7 +28,7 @@ from klopt.proof.cone_slack import enclose_slack, enclose_value, slack_summed_ex
 from klopt.proof.cone_upper_bound import doubtful_rows, upper_bound
 from klopt.proof.cone_witnesses import DualWitness, PrimalWitness
 from klopt.proof.convexity import curvature_beside, negative_curvature
-from klopt.proof.dyadic import balanced, exact_sign_of_sum, with_sum
+from klopt.proof.dyadic import balanced, exact_sign_of_sum
 from klopt.proof.enclosure import UNIT_ROUNDOFF, Enclosure, enclose_dot, enclose_kernel_product
 from klopt.proof.exact_rank import dependence
 from klopt.proof.exact_sums import exact_dot, two_products
