@@ -31,6 +31,7 @@ import numpy as np
 from scipy import sparse
 
 from klopt.arrays import FloatArray
+from klopt.model.fill import can_be_factored, fits
 from klopt.proof.directed import difference_down, norm_up, quotient_up, row_norms, sum_up
 from klopt.proof.enclosure import (
     INFLATION,
@@ -40,7 +41,6 @@ from klopt.proof.enclosure import (
     enclose_product,
     gamma,
 )
-from klopt.proof.fill import can_be_factored, fits
 from klopt.proof.time_budget import exhausted, remaining
 
 __all__ = ["shortest_correction"]
@@ -215,7 +215,7 @@ def _by_sparse_factor(B: Any, r: Enclosure, relative_error: float) -> float:
 
     m = B.shape[0]
     G = sparse.csc_array(B @ B.T)
-    if G.nnz > MAX_DENSITY * m * m or not can_be_factored(G, FACTOR_PASSES):
+    if G.nnz > MAX_DENSITY * m * m or not can_be_factored(G, remaining(), FACTOR_PASSES):
         return math.inf
     size = abs(B)
     # The largest row sum of |fl(BB') - BB'|, by the longest row; of what has underflowed, too.
@@ -241,7 +241,7 @@ def _by_sparse_factor(B: Any, r: Enclosure, relative_error: float) -> float:
         order = np.argsort(factor.perm_r)
         # The product LDL' takes longer than the factor itself.
         lengths = np.diff(factor.L.indptr).astype(float)
-        if not fits(SPARSE_PRODUCT * float(lengths @ lengths)):
+        if not fits(SPARSE_PRODUCT * float(lengths @ lengths), remaining()):
             return math.inf
         L = sparse.csr_array(factor.L)
         scaled = sparse.csr_array(sparse.diags_array(D) @ L.T)

@@ -3,17 +3,19 @@
 A factorisation cannot be interrupted, and its fill may be all of the matrix. Eliminating nodes of the
 graph, one of least degree first, counts the operations without a number: a node of degree d costs d^2,
 and what is left of r nodes r^3 / 3 at most, which ends the count as soon as that is small.
+
+Nothing that klopt states rests on it: it only decides what is begun.
 """
 
 from __future__ import annotations
 
+import math
+import time
 from heapq import heapify, heappop, heappush
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-
-from klopt.proof.time_budget import exhausted, remaining
 
 __all__ = ["bandwidth", "can_be_factored", "elimination_cost", "fits", "product_can_be_factored"]
 
@@ -27,25 +29,31 @@ MAX_PRODUCT_ENTRIES = 2e7
 """Terms of a product whose pattern is formed to be looked at."""
 
 
-def fits(products: float) -> bool:
-    """Return whether so many products can be computed in the time that is left."""
-    return products <= PRODUCTS_PER_SECOND * min(MAX_SECONDS, remaining())
+def fits(products: float, seconds: float = math.inf) -> bool:
+    """Return whether so many products can be computed in so many seconds.
+
+    >>> fits(1e9), fits(1e9, 0.5)
+    (True, False)
+    """
+    return products <= PRODUCTS_PER_SECOND * min(MAX_SECONDS, seconds)
 
 
-def can_be_factored(K: Any, passes: float = 1.0) -> bool:
-    """Return whether a symmetric pattern can be factored in the time that is left.
+def can_be_factored(K: Any, seconds: float = math.inf, passes: float = 1.0) -> bool:
+    """Return whether a symmetric pattern can be factored in so many seconds.
 
     Parameters
     ----------
     K
         A sparse square matrix; only the places of its entries count.
+    seconds
+        The time that is left; no more than `MAX_SECONDS` are used.
     passes
         How many times the cost of the factorisation is needed.
 
     >>> can_be_factored(sparse.eye_array(100_000, format="csr"))
     True
     """
-    affordable = PRODUCTS_PER_SECOND * min(MAX_SECONDS, remaining()) / passes
+    affordable = PRODUCTS_PER_SECOND * min(MAX_SECONDS, seconds) / passes
     if affordable <= 0:
         return False
     m = K.shape[0]
@@ -55,7 +63,7 @@ def can_be_factored(K: Any, passes: float = 1.0) -> bool:
     # So is that of a narrow band, which is found much sooner than the entries are counted.
     if m * bandwidth(K) ** 2 <= affordable:
         return True
-    return elimination_cost(K, affordable) <= affordable
+    return elimination_cost(K, affordable, seconds) <= affordable
 
 
 def bandwidth(K: Any) -> float:
@@ -73,7 +81,7 @@ def bandwidth(K: Any) -> float:
     return float(np.abs(place[i] - place[j]).max(initial=0))
 
 
-def product_can_be_factored(K: Any) -> bool:
+def product_can_be_factored(K: Any, seconds: float = math.inf) -> bool:
     """Return whether K'K, whose factor holds that of K with any pivots, can be factored in time.
 
     >>> product_can_be_factored(sparse.csr_array(np.ones((1, 20_000))))
@@ -83,10 +91,10 @@ def product_can_be_factored(K: Any) -> bool:
     # A row of many entries makes a dense product, which is not even formed.
     if float(lengths @ lengths) > MAX_PRODUCT_ENTRIES:
         return False
-    return can_be_factored(K.T @ K)
+    return can_be_factored(K.T @ K, seconds)
 
 
-def elimination_cost(K: Any, enough: float = 0.0) -> float:
+def elimination_cost(K: Any, enough: float = 0.0, seconds: float = math.inf) -> float:
     """Return an estimate of the products that factoring a symmetric pattern takes.
 
     Parameters
@@ -95,11 +103,14 @@ def elimination_cost(K: Any, enough: float = 0.0) -> float:
         A sparse square matrix; only the places of its entries count.
     enough
         The count ends where what is left cannot make it larger than this, or it is.
+    seconds
+        It ends then, too.
 
     >>> arrow = sparse.csr_array([[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 1]])
     >>> elimination_cost(arrow)
     3.0
     """
+    end = time.perf_counter() + seconds
     rows = sparse.csr_array(K)
     m = rows.shape[0]
     # So many entries are not even looked at: no more is said than of a dense matrix.
@@ -119,7 +130,8 @@ def elimination_cost(K: Any, enough: float = 0.0) -> float:
     touched = 0
     while heap:
         rest = left**3 / 3
-        if cost > enough > 0 or cost + rest <= enough or touched > MAX_COUNTING or exhausted():
+        late = touched > MAX_COUNTING or time.perf_counter() > end
+        if cost > enough > 0 or cost + rest <= enough or late:
             return cost if cost > enough > 0 else cost + rest
         degree, i = heappop(heap)
         # Degrees change: an entry that is out of date is dropped.
