@@ -25,7 +25,7 @@ from klopt.proof.balls import enclosure_of_ball, working_bits
 from klopt.proof.cone_lower_bound import _Dual, lower_bound
 from klopt.proof.cone_membership import block_matrix, in_dual_cone
 from klopt.proof.cone_slack import enclose_slack, enclose_value, slack_summed_exactly
-from klopt.proof.cone_upper_bound import doubtful_rows, upper_bound
+from klopt.proof.cone_upper_bound import upper_bound
 from klopt.proof.cone_witnesses import DualWitness, PrimalWitness
 from klopt.proof.convexity import curvature_beside, negative_curvature
 from klopt.proof.dyadic import balanced, exact_sign_of_sum, with_sum
@@ -48,6 +48,7 @@ from klopt.proof.semidefinite import (
 from klopt.proof.set_bounds import feasible_near, linear_floor
 from klopt.proof.statement import ConeStatement
 from klopt.proof.time_budget import budget
+from klopt.witness.tight_rows import doubtful_rows
 
 U = Q(UNIT_ROUNDOFF)
 

@@ -1,6 +1,6 @@
-"""What a sparse factorisation will cost, estimated from its pattern before it is begun.
+"""What a factorisation will cost, estimated before it is begun.
 
-A factorisation cannot be interrupted, and its fill may be all of the matrix. Eliminating nodes of the
+A sparse factorisation cannot be interrupted, and its fill may be all of the matrix. Eliminating nodes of the
 graph, one of least degree first, counts the operations without a number: a node of degree d costs d^2,
 and what is left of r nodes r^3 / 3 at most, which ends the count as soon as that is small.
 
@@ -17,7 +17,17 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-__all__ = ["bandwidth", "can_be_factored", "elimination_cost", "fits", "product_can_be_factored"]
+__all__ = [
+    "bandwidth",
+    "can_be_factored",
+    "dense_fits",
+    "elimination_cost",
+    "fits",
+    "gram_fits",
+    "product_can_be_factored",
+    "sparse_factor_fits",
+    "sparse_square_fits",
+]
 
 PRODUCTS_PER_SECOND = 1.5e9
 """Of a sparse factorisation on a slow core."""
@@ -27,6 +37,60 @@ MAX_COUNTING = 3_000_000
 """Entries of sets that the count may touch: some tenths of a second."""
 MAX_PRODUCT_ENTRIES = 2e7
 """Terms of a product whose pattern is formed to be looked at."""
+MAX_FLOPS = 1.6e11
+"""Operations that dense products and factors may take ..."""
+FLOPS_PER_SECOND = 4e9
+"""... of a slow core ..."""
+MAX_ENTRIES = 6e7
+"""... and entries of a dense matrix on the way."""
+MAX_DENSITY = 0.1
+"""Share of entries beyond which a matrix counts as dense."""
+SPARSE_PRODUCT = 5.0
+"""How much longer a product of sparse factors takes than their factorisation ..."""
+FACTOR_PASSES = 2 * (1 + SPARSE_PRODUCT)
+"""... and what both take for two shifts, in factorisations."""
+
+
+def gram_fits(rows: int, seconds: float) -> bool:
+    """Return whether dense products and factors of so many rows fit into so many seconds.
+
+    >>> gram_fits(1000, 10.0), gram_fits(1000, 1.0)
+    (True, False)
+    """
+    return 8.0 * rows**3 <= min(MAX_FLOPS, FLOPS_PER_SECOND * max(seconds, 0.0))
+
+
+def dense_fits(rows: int, columns: int, seconds: float) -> bool:
+    """Return whether a dense matrix of so many rows and columns can be formed and factored.
+
+    >>> dense_fits(1000, 2000, 10.0), dense_fits(10, 10**7, 10.0)
+    (True, False)
+    """
+    flops = 4.0 * rows * rows * columns
+    affordable = min(MAX_FLOPS, FLOPS_PER_SECOND * max(seconds, 0.0))
+    return flops <= affordable and float(rows) * columns <= MAX_ENTRIES
+
+
+def sparse_factor_fits(G: Any, seconds: float) -> bool:
+    """Return whether a symmetric matrix is sparse, and two factors L and products LL' fit.
+
+    >>> sparse_factor_fits(sparse.eye_array(100, format="csc"), 1.0)
+    True
+    >>> sparse_factor_fits(sparse.csc_array(np.ones((9, 9))), 1.0)
+    False
+    """
+    is_sparse = G.nnz <= MAX_DENSITY * G.shape[0] ** 2
+    return is_sparse and can_be_factored(G, seconds, FACTOR_PASSES)
+
+
+def sparse_square_fits(L: Any, seconds: float) -> bool:
+    """Return whether LL' of a sparse factor L fits: it takes longer than the factor itself.
+
+    >>> sparse_square_fits(sparse.eye_array(100, format="csc"), 1.0)
+    True
+    """
+    lengths = np.diff(L.indptr).astype(float)
+    return fits(SPARSE_PRODUCT * float(lengths @ lengths), seconds)
 
 
 def fits(products: float, seconds: float = math.inf) -> bool:

@@ -51,7 +51,6 @@ from klopt.proof.time_budget import exhausted
 
 __all__ = [
     "NO_SOLUTION",
-    "doubtful_rows",
     "upper_bound",
 ]
 
@@ -322,18 +321,3 @@ def _objective(statement: ConeStatement, x: FloatArray, step: _Neighbourhood) ->
         gradient = gradient + Px
     change = _change(statement.P, gradient, step)
     return sum_up(float(value.upper), change) if change else float(value.upper)
-
-
-def doubtful_rows(statement: ConeStatement, x: FloatArray) -> Indices:
-    """Return the inequalities of which rounding leaves open whether x meets them.
-
-    A witness may ask for them to be met with equality.
-    """
-    cones = statement.cones
-    with np.errstate(over="ignore", invalid="ignore"):
-        slack = enclose_slack(statement, x)
-        lower, upper = slack.lower, slack.upper
-    row = np.arange(statement.b.size)
-    inequality = (row >= cones.zero) & (row < cones.zero + cones.nonneg)
-    open_rows = inequality & ~statement.vacuous & (lower <= 0) & (upper >= 0)
-    return np.asarray(np.flatnonzero(open_rows & (np.diff(statement.rows.indptr) > 0)), np.intp)

@@ -31,7 +31,7 @@ import numpy as np
 from scipy import sparse
 
 from klopt.arrays import FloatArray
-from klopt.model.fill import can_be_factored, fits
+from klopt.model.fill import dense_fits, gram_fits, sparse_factor_fits, sparse_square_fits
 from klopt.proof.directed import difference_down, norm_up, quotient_up, row_norms, sum_up
 from klopt.proof.enclosure import (
     INFLATION,
@@ -45,10 +45,6 @@ from klopt.proof.time_budget import exhausted, remaining
 
 __all__ = ["shortest_correction"]
 
-MAX_FLOPS = 1.6e11
-"""Operations that the proof of one correction may take."""
-FLOPS_PER_SECOND = 4e9
-"""Of a slow core: what a time limit allows for."""
 MANY_ROWS = 600
 """Rows beyond which a sparse factor is tried before a dense one."""
 SMALLEST_ROW = 1e-250
@@ -57,14 +53,6 @@ UNDERFLOW = 2.0**-110
 """What underflow may have taken from an entry of a row of unit size."""
 SMALLEST_SQUARE = 1e-25
 """Of the entries of a row that only it has: smaller ones make long corrections."""
-MAX_ENTRIES = 6e7
-"""Entries of a dense matrix on the way."""
-MAX_DENSITY = 0.1
-"""Share of entries of BB' beyond which it counts as dense."""
-SPARSE_PRODUCT = 5.0
-"""How much longer a product of sparse factors takes than their factorisation ..."""
-FACTOR_PASSES = 2 * (1 + SPARSE_PRODUCT)
-"""... and what both take for two shifts, in factorisations."""
 
 
 def shortest_correction(B: Any, r: Enclosure, relative_error: float = 0.0) -> float:
@@ -120,11 +108,10 @@ def shortest_correction(B: Any, r: Enclosure, relative_error: float = 0.0) -> fl
             bound = _by_sparse_factor(rows, right, relative_error)
         if bound < math.inf:
             return bound
-    affordable = min(MAX_FLOPS, FLOPS_PER_SECOND * max(remaining(), 0.0))
-    if 8.0 * m**3 > affordable:
+    if not gram_fits(m, remaining()):
         return math.inf
     bound = _by_gram(rows, right, relative_error, spread)
-    if bound < math.inf or 4.0 * m * m * k > affordable or float(m) * k > MAX_ENTRIES:
+    if bound < math.inf or not dense_fits(m, k, remaining()):
         return bound
 
     dense = rows.toarray() if _is_sparse(rows) else rows
@@ -215,7 +202,7 @@ def _by_sparse_factor(B: Any, r: Enclosure, relative_error: float) -> float:
 
     m = B.shape[0]
     G = sparse.csc_array(B @ B.T)
-    if G.nnz > MAX_DENSITY * m * m or not can_be_factored(G, remaining(), FACTOR_PASSES):
+    if not sparse_factor_fits(G, remaining()):
         return math.inf
     size = abs(B)
     # The largest row sum of |fl(BB') - BB'|, by the longest row; of what has underflowed, too.
@@ -239,9 +226,7 @@ def _by_sparse_factor(B: Any, r: Enclosure, relative_error: float) -> float:
         if not (np.array_equal(factor.perm_r, factor.perm_c) and (D > 0).all()):
             continue
         order = np.argsort(factor.perm_r)
-        # The product LDL' takes longer than the factor itself.
-        lengths = np.diff(factor.L.indptr).astype(float)
-        if not fits(SPARSE_PRODUCT * float(lengths @ lengths), remaining()):
+        if not sparse_square_fits(factor.L, remaining()):
             return math.inf
         L = sparse.csr_array(factor.L)
         scaled = sparse.csr_array(sparse.diags_array(D) @ L.T)
