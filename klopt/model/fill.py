@@ -24,6 +24,7 @@ __all__ = [
     "elimination_cost",
     "fits",
     "gram_fits",
+    "is_large",
     "product_can_be_factored",
     "sparse_factor_fits",
     "sparse_square_fits",
@@ -43,12 +44,23 @@ FLOPS_PER_SECOND = 4e9
 """... of a slow core ..."""
 MAX_ENTRIES = 6e7
 """... and entries of a dense matrix on the way."""
+MANY_ROWS = 600
+"""Rows beyond which a sparse factor is tried before a dense one."""
 MAX_DENSITY = 0.1
 """Share of entries beyond which a matrix counts as dense."""
 SPARSE_PRODUCT = 5.0
 """How much longer a product of sparse factors takes than their factorisation ..."""
 FACTOR_PASSES = 2 * (1 + SPARSE_PRODUCT)
 """... and what both take for two shifts, in factorisations."""
+
+
+def is_large(rows: int) -> bool:
+    """Return whether a sparse factor of so many rows is tried before a dense one.
+
+    >>> is_large(100), is_large(1000)
+    (False, True)
+    """
+    return rows > MANY_ROWS
 
 
 def gram_fits(rows: int, seconds: float) -> bool:

@@ -153,15 +153,12 @@ def _solve_rows(
 ) -> _Neighbourhood | None:
     """Points next to x among which the equations have an exact solution; None without a proof."""
     stated = statement.stated_range
-    with np.errstate(invalid="ignore"):
-        room = np.minimum(x - stated.lower, stated.upper - x)
-    room = np.where(np.isinf(room), 1.0 + np.abs(x), room)
-    room = np.minimum(room, 1.0 + np.abs(x)) * (1 - 8 * UNIT_ROUNDOFF)
-    # A variable at its bound stays there.
-    room = np.where(room > 8 * UNIT_ROUNDOFF * np.abs(x), room, 0.0)
+    # Any room is right: whether all of the neighbourhood is feasible is decided later.
+    room = np.minimum(np.minimum(x - stated.lower, stated.upper - x), 1.0 + np.abs(x))
+    room = np.maximum(room, 0.0)
     # All equations are solved together, since the exact ones must stay so; those that no variable
     # can change do.
-    movable = np.flatnonzero(room > 0)
+    movable = np.flatnonzero(room)
     B: Any
     if equations.size <= FEW_EQUATIONS:
         few = statement.few_rows(equations)[:, movable]

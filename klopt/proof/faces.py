@@ -60,10 +60,8 @@ def compressed(statement: ConeStatement, block: int, V: FloatArray) -> ConeState
     data: list[FloatArray] = []
     places: list[npt.NDArray[np.intp]] = []
     columns: list[npt.NDArray[np.intp]] = []
-    for column in range(part.shape[1]):
+    for column in np.flatnonzero(np.diff(part.indptr)).tolist():
         entries = slice(part.indptr[column], part.indptr[column + 1])
-        if entries.start == entries.stop:
-            continue
         value = _compression(part.indices[entries], part.data[entries], V)
         place = np.flatnonzero(value)
         data.append(value[place])

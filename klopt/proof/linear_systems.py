@@ -31,7 +31,7 @@ import numpy as np
 from scipy import sparse
 
 from klopt.arrays import FloatArray
-from klopt.model.fill import dense_fits, gram_fits, sparse_factor_fits, sparse_square_fits
+from klopt.model.fill import dense_fits, gram_fits, is_large, sparse_factor_fits, sparse_square_fits
 from klopt.proof.directed import difference_down, norm_up, quotient_up, row_norms, sum_up
 from klopt.proof.enclosure import (
     INFLATION,
@@ -45,8 +45,6 @@ from klopt.proof.time_budget import exhausted, remaining
 
 __all__ = ["shortest_correction"]
 
-MANY_ROWS = 600
-"""Rows beyond which a sparse factor is tried before a dense one."""
 SMALLEST_ROW = 1e-250
 """Entries of smaller rows may have lost digits to underflow."""
 UNDERFLOW = 2.0**-110
@@ -104,7 +102,7 @@ def shortest_correction(B: Any, r: Enclosure, relative_error: float = 0.0) -> fl
     # Cheap lemmas first.
     if _is_sparse(rows):
         bound = _by_disjoint_rows(rows, right, relative_error)
-        if bound == math.inf and m > MANY_ROWS:
+        if bound == math.inf and is_large(m):
             bound = _by_sparse_factor(rows, right, relative_error)
         if bound < math.inf:
             return bound
@@ -138,8 +136,8 @@ def _by_disjoint_rows(B: Any, r: Enclosure, relative_error: float) -> float:
     used = alone[B.indices]
     row = np.repeat(np.arange(m), np.diff(B.indptr))[used]
     data = B.data[used]
-    # The least that the entries of the exact B can be: 0 where they may be.
-    least = np.maximum(np.abs(data) * (1 - relative_error) - UNDERFLOW, 0.0)
+    # The least that the entries of the exact B can be.
+    least = np.maximum(np.abs(data) * (1 - relative_error), 0.0)
     squares = np.bincount(row, weights=least * least, minlength=m) / INFLATION
     own = squares > SMALLEST_SQUARE
     if 2 * np.count_nonzero(own) < m:
@@ -152,10 +150,12 @@ def _by_disjoint_rows(B: Any, r: Enclosure, relative_error: float) -> float:
         if not first < math.inf:
             return math.inf
         # The most that d' moves the other rows, over all matrices within the error.
-        norms = row_norms(shared) * (1 + relative_error) + k * UNDERFLOW
+        norms = row_norms(shared) * (1 + relative_error)
         right = r + Enclosure(np.zeros(m), norms * first * INFLATION)
     second = norm_up((right[own] / Enclosure.of(squares[own]).sqrt()).magnitude)
-    return norm_up(np.array([first, second]))
+    # What has underflowed, here or before, is at most 2^-240 in rows of unit size, and d at most
+    # 2^100 times as long as r: less than INFLATION adds.
+    return norm_up(np.array([first, second])) * INFLATION
 
 
 def _by_gram(B: Any, r: Enclosure, relative_error: float, spread: Any) -> float:
@@ -174,7 +174,8 @@ def _by_gram(B: Any, r: Enclosure, relative_error: float, spread: Any) -> float:
     # The Frobenius norm of what the exact B may differ by, and of what BB' then does:
     # |B||B'| has a norm of at most ||B||^2.
     error = relative_error * size
-    error += norm_up(spread) if np.ndim(spread) else m * k * UNDERFLOW
+    if np.ndim(spread):
+        error += norm_up(spread)
     off = gamma(terms) * size**2 + (2 * size + error) * error
     L, failed = dpotrf(G, lower=1, clean=1)
     if failed:
@@ -205,10 +206,10 @@ def _by_sparse_factor(B: Any, r: Enclosure, relative_error: float) -> float:
     if not sparse_factor_fits(G, remaining()):
         return math.inf
     size = abs(B)
-    # The largest row sum of |fl(BB') - BB'|, by the longest row; of what has underflowed, too.
+    # The largest row sum of |fl(BB') - BB'|, by the longest row.
     longest = int(np.max(np.diff(B.indptr)))
     share = gamma(longest) + (2 + relative_error) * relative_error
-    off = float(np.max(size @ (size.T @ np.ones(m)))) * share + 4.0 * m * longest * UNDERFLOW
+    off = float(np.max(size @ (size.T @ np.ones(m)))) * share
     for t in (1e-6, 1e-11):
         if exhausted():
             return math.inf
