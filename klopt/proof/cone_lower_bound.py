@@ -286,7 +286,7 @@ class _Dual:
             # Each product rounded up: phi times a small factor may underflow, its reach be large.
             if reach.any():
                 size = norm_up(reach)
-                total += product_up(phi, factor, size, size, 0.500001)
+                total += product_up(phi, factor, size, size, 0.5)
         return total
 
     # Gradients that are exactly 0
@@ -380,7 +380,7 @@ class _Dual:
             mid, rad = gradient.mid.copy(), gradient.rad.copy()
             mid[held] = rad[held] = 0.0
             gradient = Enclosure(mid, rad)
-        used = np.flatnonzero(room > 0)
+        used = np.flatnonzero(room)
         # In the scale of the room, a change of norm 1 stays in K*; off-diagonal entries of plain
         # blocks count twice in the norm, so that their unit is 1 / sqrt(2).
         # Multipliers without a sign may move by any unit: one of their size is well scaled.
@@ -397,22 +397,20 @@ class _Dual:
             w_scale = 1.0 + np.abs(self.w)
             beside = P[columns] @ sparse.diags_array(w_scale)
             B = sparse.hstack([B, beside], format="csr")
-        size = shortest_correction(B, gradient[columns], 4 * UNIT_ROUNDOFF)
+        size = shortest_correction(B, gradient[columns])
+        # Entries follow from others where all of them are 0, which held ones are not.
+        if size == np.inf and held is None:
+            kept = self._independent_columns(columns)
+            if kept is not None:
+                size = shortest_correction(B[kept], gradient[columns[kept]])
         # Blocks and inequalities have room for a change of norm 1.
         if not size <= 1.0:
-            # Entries follow from others where all of them are 0, which held ones are not.
-            kept = None if held is not None else self._independent_columns(columns)
-            if kept is None:
-                return None
-            size = shortest_correction(B[kept], gradient[columns[kept]], 4 * UNIT_ROUNDOFF)
-            if not size <= 1.0:
-                return None
+            return None
 
         # What y may change by, entry by entry in norm: the other columns of A'y ...
-        moved = sparse.diags_array(scale * root) @ statement.rows[used]
-        by_column = sparse.csr_array(moved.T)
-        # Products that underflow are kept by a term of their own: bounds of x may be large.
-        reach = row_norms(by_column) * size + np.diff(by_column.indptr) * ETA
+        rows = statement.rows[used]
+        reach = row_norms(sparse.csr_array((sparse.diags_array(scale * root) @ rows).T))
+        count = np.bincount(rows.indices, minlength=reach.size)
         # ... and b'y.
         # INFLATION covers the rounding of the root.
         unit = Enclosure.of(scale) * root
@@ -421,14 +419,18 @@ class _Dual:
             cost = min(cost, self._cost_by_slack(gradient, columns, used, unit, size))
         if P is not None:
             side = sparse.csr_array(P @ sparse.diags_array(w_scale))
-            reach = reach + row_norms(side) * size + np.diff(side.indptr) * ETA
+            reach = reach + row_norms(side)
+            count = count + np.diff(P.indptr)
             # -(w + d)'P(w + d)/2 changes by at most |w'Pd| + d'Pd/2.
             Pw = enclose_product(P, self.w)
             cost = sum_up(cost, product_up(_length(Pw * w_scale), size))
-            double = sparse.csr_array(sparse.diags_array(w_scale) @ side)
-            cost = sum_up(cost, product_up(norm_up(double.data), size, size, 0.500001))
+            double = (
+                Enclosure.of(P.data) * w_scale[P.indices] * np.repeat(w_scale, np.diff(P.indptr))
+            )
+            cost = sum_up(cost, product_up(_length(double), size, size, 0.5))
         mid = gradient.mid.copy()
-        rad = gradient.rad + reach
+        # Products that underflow are kept by a term of their own: bounds of x may be large.
+        rad = gradient.rad + reach * size + count * ETA
         mid[columns] = 0.0
         rad[columns] = 0.0
         if held is not None:
@@ -460,7 +462,7 @@ class _Dual:
         if statement.P is not None:
             parts.append(sparse.csr_array(statement.P)[columns])
         M = sparse.csc_array(sparse.hstack(parts, format="csc"))
-        if M.nnz > MAX_EXACT_RANK or columns.size > M.shape[1]:
+        if M.nnz > MAX_EXACT_RANK:
             return None
         found = independent_rows(M, -statement.c[columns])
         if found is None or not found.consistent or not found.dependent.size:
@@ -506,4 +508,4 @@ def _least_products(gradient: Enclosure, known: VariableRange) -> FloatArray:
     least = np.minimum(np.where(below, np.inf, at_lower), np.where(above, np.inf, at_upper))
     # A free column has gradient 0.
     least = np.where(is_zero(gradient) | (below & above), 0.0, round_down(least))
-    return np.asarray(least[least != 0.0], float)
+    return np.asarray(least[np.flatnonzero(least)], float)

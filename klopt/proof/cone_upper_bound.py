@@ -39,7 +39,6 @@ from klopt.proof.cone_witnesses import PrimalWitness, ProvenEnd
 from klopt.proof.directed import norm_up, norms_by_rows, product_up, sum_up
 from klopt.proof.enclosure import (
     ETA,
-    UNIT_ROUNDOFF,
     Enclosure,
     enclose_dot,
     enclose_norm,
@@ -170,7 +169,7 @@ def _solve_rows(
         B = sparse.csr_array(touched[moved] @ sparse.diags_array(room[movable]))
     if not is_zero(slack[equations[~moved]]).all():
         return None
-    size = shortest_correction(B, -slack[equations[moved]], 4 * UNIT_ROUNDOFF)
+    size = shortest_correction(B, -slack[equations[moved]])
     if not size <= 1.0:
         return None
     return _Neighbourhood(room, size)

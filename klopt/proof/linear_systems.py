@@ -45,6 +45,8 @@ from klopt.proof.time_budget import exhausted, remaining
 
 __all__ = ["shortest_correction"]
 
+ROUNDED = 4 * UNIT_ROUNDOFF
+"""The relative error of numbers that have been multiplied by two others, one of them a root."""
 SMALLEST_ROW = 1e-250
 """Entries of smaller rows may have lost digits to underflow."""
 UNDERFLOW = 2.0**-110
@@ -53,7 +55,7 @@ SMALLEST_SQUARE = 1e-25
 """Of the entries of a row that only it has: smaller ones make long corrections."""
 
 
-def shortest_correction(B: Any, r: Enclosure, relative_error: float = 0.0) -> float:
+def shortest_correction(B: Any, r: Enclosure, relative_error: float = ROUNDED) -> float:
     """Return a bound of ||d|| over the shortest d with B d = -r, for every r enclosed; inf without.
 
     Parameters

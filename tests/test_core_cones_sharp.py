@@ -1,0 +1,294 @@
+"""Bounds of cone programs, term by term: what is false, or not proven any more, if one of them changes.
+
+Truth from closed forms and rationals: programs whose optimum is known, a point that lies outside its
+cone by one unit in the last place, rows whose exact sum is known.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction as Q
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy import sparse
+
+from klopt.model.cones import Cones
+from klopt.proof.cone_infeasibility import is_infeasible, is_ray, recession_program
+from klopt.proof.cone_lower_bound import lower_bound
+from klopt.proof.cone_membership import (
+    block_matrix,
+    dual_room,
+    in_cone,
+    in_dual_cone,
+    in_second_order_cones,
+    norms_of_blocks,
+    second_order_depths,
+)
+from klopt.proof.cone_upper_bound import upper_bound
+from klopt.proof.cone_witnesses import ConeClaim, DualWitness, PrimalWitness
+from klopt.proof.enclosure import UNIT_ROUNDOFF, Enclosure
+from klopt.proof.exact_sums import exact_dot, exact_row_sums
+from klopt.proof.faces import compressed
+from klopt.proof.linear_systems import shortest_correction
+from klopt.proof.split_columns import merged_columns
+from klopt.proof.statement import ConeStatement, QuadraticConstraint
+
+U = Q(2) ** -53
+
+
+def stated(c: Any, A: Any, b: Any, cones: Cones, **more: Any) -> ConeStatement:
+    """A statement from lists."""
+    columns = np.size(c)
+    matrix = sparse.csc_array(np.asarray(A, float).reshape(-1, columns))
+    if more.get("P") is not None:
+        more["P"] = sparse.csc_array(np.asarray(more["P"], float))
+    return ConeStatement(np.asarray(c, float), matrix, np.asarray(b, float), cones, **more)
+
+
+def lower(statement: ConeStatement, y: Any, w: Any = None, quadratic: Any = ()) -> float:
+    """The lower end that multipliers prove."""
+    point = np.zeros(statement.c.size) if w is None else np.asarray(w, float)
+    witness = DualWitness(point, np.asarray(y, float), np.asarray(quadratic, float))
+    return lower_bound(statement, witness).value
+
+
+def upper(statement: ConeStatement, x: Any, tight: Any = ()) -> float:
+    """The upper end that a point proves."""
+    witness = PrimalWitness(np.asarray(x, float), np.asarray(tight, np.intp))
+    return upper_bound(statement, witness).value
+
+
+# ---- lower bounds: corrections of multipliers
+
+
+@pytest.mark.parametrize("y", [0.25, 1.0, 2.0, 1e3, 1e6])
+def test_a_correction_that_leaves_the_cone_proves_nothing(y: float) -> None:
+    """Minimise -x over x >= 0, which is unbounded: the y next to it that is stationary is -1."""
+    assert lower(stated([-1.0], [[-1.0]], [0.0], Cones(nonneg=1)), [y]) == -math.inf
+    # Of two columns that say the same one is enough, and as wrong.
+    twice = stated([-1.0, -1.0], [[-1.0, -1.0], [0.0, 0.0]], [0.0, 5.0], Cones(nonneg=2))
+    assert lower(twice, [y, 0.0]) == -math.inf
+
+
+@pytest.mark.parametrize("y", [2.0**-3, 1.0, 1e3])
+def test_a_correction_inside_the_cone_is_enough(y: float) -> None:
+    """Minimise y x over x = x_1 + x_2 >= -1, whose multiplier is y: one next to it is corrected."""
+    twice = stated([y, y], [[-1.0, -1.0], [0.0, 0.0]], [1.0, 5.0], Cones(nonneg=2))
+    for share in (2.0**-40, -(2.0**-40), 2.0**-4, 0.5, -0.25):
+        found = lower(twice, [y * (1 + share), 0.0])
+        assert -y * (1.00001 + 2 * abs(share)) < found <= -y
+    # Half of the multiplier has no room to grow to twice of itself, or more.
+    assert lower(twice, [y * 0.49, 0.0]) == -math.inf
+
+
+def test_curvature_pays_for_a_correction_of_the_point() -> None:
+    """Minimise x^2/2 + x/2 = -1/8 next to a cone: w moves from 0 to -1/2, at 1/8 and no more."""
+    program = stated([0.5], np.zeros((2, 1)), [1.0, 0.0], Cones(soc=(2,)), P=[[1.0]])
+    found = lower(program, [0.0, 0.0])
+    assert -0.12501 < found <= -0.125
+
+
+def test_multipliers_without_a_sign_move_by_their_own_size() -> None:
+    """Minimise x/2 subject to x = 3: multipliers of 0 and of -1000 are corrected to -1/2."""
+    program = stated([0.5], [[1.0]], [3.0], Cones(zero=1))
+    assert -10.0 < lower(program, [0.0], [3.0]) <= 1.5
+    # Here a tenth of the multiplier is the room that is needed.
+    far = stated([1000.0], [[1.0]], [3.0], Cones(zero=1))
+    assert -1e4 < lower(far, [-900.0], [3.0]) <= 3000
+
+
+def test_another_matrix_makes_up_for_one_that_is_not_convex() -> None:
+    """Minimise -x^2/2 over x^2 <= 1 with the multiplier 1: the Lagrangian x^2/2 - 1 is at least -1."""
+    ball = QuadraticConstraint(sparse.csc_array(np.diag([0.0, 2.0])), np.zeros(2), 1.0)
+    box = np.vstack((np.eye(2), -np.eye(2)))
+    P = np.diag([0.0, -1.0])
+    program = stated([0.0, 0.0], box, np.full(4, 5.0), Cones(nonneg=4), P=P, quadratics=(ball,))
+    assert -1.00001 < lower(program, np.zeros(4), quadratic=[1.0]) <= -1
+    # With less of it -x^2/4 - 1/4 is left, over -5 <= x <= 5.
+    assert -13.0 < lower(program, np.zeros(4), quadratic=[0.25]) <= -0.5
+
+
+# ---- membership in cones
+
+
+def test_matrices_of_scaled_entries_are_off_by_two_roundings() -> None:
+    """Entries off the diagonal are v / sqrt(2): their squares are compared in rationals."""
+    rng = np.random.default_rng(3)
+    statement = stated(np.zeros(1), np.zeros((6, 1)), np.zeros(6), Cones(psd=(3,)))
+    for _ in range(200):
+        v = rng.normal(size=6) * 10.0 ** rng.integers(-9, 9)
+        rad = np.where(rng.random(6) < 0.5, 0.0, np.abs(v) * 1e-12)
+        M = block_matrix(statement, Enclosure(v, rad))
+        for place, (i, j) in enumerate(((0, 0), (1, 0), (2, 0), (1, 1), (2, 1), (2, 2))):
+            mid, radius = Q(float(M.mid[i, j])), Q(float(M.rad[i, j]))
+            given, around = abs(Q(float(v[place]))), Q(float(rad[place]))
+            if i == j:
+                assert (mid, radius) == (Q(float(v[place])), around)
+                continue
+            assert M.mid[j, i] == M.mid[i, j] and M.rad[j, i] == M.rad[i, j]
+            assert (abs(mid) - radius) ** 2 * 2 <= (given - around) ** 2
+            assert (abs(mid) + radius) ** 2 * 2 >= (given + around) ** 2
+            assert radius <= Q("2.01") * U * abs(mid) + around * Q("0.7072")
+    tiny = block_matrix(statement, Enclosure.of(np.array([0.0, 5e-324, 0.0, 0.0, 0.0, 1.0])))
+    assert tiny.rad[1, 0] >= 5e-324
+    assert not tiny.rad[2].any()
+
+
+def test_norms_of_blocks_at_both_ends_of_the_range() -> None:
+    heads, sizes = np.array([0, 2, 4]), np.array([2, 2, 3])
+    eta = 5e-324
+    v = np.array([1.2e308, 0.9e308, 3 * eta, 4 * eta, 2.0**-537, 2.0**-537, 2.0**-538])
+    found = norms_of_blocks(v, heads, sizes)
+    assert Q(float(found[0])) >= 15 * Q(10) ** 307 * (1 - 2 * U)
+    assert found[0] < 1.5e308 * (1 + 1e-14)
+    assert 5 * eta <= found[1] <= 20 * eta
+    assert 2.25 * Q(2) ** -1074 <= Q(float(found[2])) ** 2
+    assert found[2] < 1.5 * 2.0**-537 * (1 + 1e-14)
+
+
+@pytest.mark.parametrize("half", [0.5, -0.5])
+def test_scaled_matrices_in_and_out_of_their_cone(half: float) -> None:
+    """[[t, h], [h, 1/t]] with h = 1/2 has the smallest eigenvalue 3t/4, up to t^2."""
+    statement = stated(np.zeros(1), np.zeros((3, 1)), np.zeros(3), Cones(psd=(2,)), plain=True)
+    for t in (2.0**-40, 2.0**-200, 2.0**-500, 2.0**300):
+        inside = Enclosure.of(np.array([t, half, 1 / t]))
+        least = min(t, 1 / t)
+        assert in_cone(statement, "psd", inside, 0.0)
+        assert in_cone(statement, "psd", inside, 0.12 * least)
+        assert not in_cone(statement, "psd", inside, 0.76 * least)
+        # All of |h| <= 0.9 lie inside, not all of |h| <= 1.1.
+        some = np.array([0.0, 0.4, 0.0])
+        assert in_cone(statement, "psd", Enclosure(inside.mid, some), 0.0)
+        assert not in_cone(statement, "psd", Enclosure(inside.mid, 1.5 * some), 0.0)
+        assert not in_cone(statement, "psd", Enclosure.of(np.array([t, 2.1 * half, 1 / t])), 0.0)
+
+
+def test_room_in_second_order_cones() -> None:
+    """(2, 0, 0) is sqrt(2) from the boundary; (5, 3, 4) lies on it."""
+    cones = Cones(zero=1, nonneg=1, soc=(3, 3, 1))
+    statement = stated(np.zeros(1), np.zeros((9, 1)), np.zeros(9), cones)
+    room = dual_room(statement, np.array([0.0, 7.0, 2.0, 0.0, 0.0, 5.0, 3.0, 4.0, 3.0]))
+    assert room[0] == math.inf
+    assert room[1] == 7.0
+    assert 1.41 < room[2] == room[3] == room[4] <= math.sqrt(2)
+    assert not room[5:8].any()
+    assert 2.0 < room[8] <= 3.0
+    outside = dual_room(statement, np.array([0.0, 7.0, -2.0, 0.0, 0.0, 5.0, 3.1, 4.0, -3.0]))
+    assert not outside[2:].any()
+
+
+def test_boundaries_of_long_cones_are_decided_up_to_their_limit() -> None:
+    """11^2 = 117 + 2^2: on the boundary, which no float decides."""
+    for size, decided in ((119, True), (120, True), (121, False)):
+        y = np.concatenate(([11.0, 2.0], np.ones(117), np.zeros(size - 119)))
+        statement = stated(np.zeros(1), np.zeros((size, 1)), np.zeros(size), Cones(soc=(size,)))
+        assert in_second_order_cones(statement, y) is decided
+        y[0] = np.nextafter(11.0, 0.0)
+        assert not in_second_order_cones(statement, y)
+        y[0] = 11.0 + 1e-12
+        assert in_second_order_cones(statement, y)
+
+
+def test_depths_are_not_lost() -> None:
+    cones = Cones(soc=(2, 2, 2))
+    tiny = 5e-324
+    depths = second_order_depths(cones, Enclosure.of(np.array([1.0, 0.25, tiny, 0.0, 1.0, 1.5])))
+    assert 0.75 - 1e-15 < depths[0] <= 0.75
+    assert depths[1] == 0.0
+    assert -0.5 - 1e-15 < depths[2] <= -0.5
+    wide = Enclosure(
+        np.array([1.0, 0.0, 1.0, 0.0, 1.0, 0.0]), np.array([0, math.inf, 0.5, 0, 0, 0])
+    )
+    assert second_order_depths(cones, wide)[0] == -math.inf
+    assert second_order_depths(cones, wide)[1] <= 0.5
+
+
+def exponential_reach(y: npt.NDArray[np.float64], t: float) -> bool:
+    """Whether -u exp(v / u - 1) <= w for all of y within t, with the two u chosen one by one."""
+    u, v, w = y
+    if not u + t < 0:
+        return False
+    exponent = max((v + s) / a for a in (u - t, u + t) for s in (-t, t)) - 1
+    return (t - u) * math.exp(min(exponent, 700.0)) <= w - t
+
+
+def test_room_in_dual_exponential_cones_is_found_in_eighths() -> None:
+    rng = np.random.default_rng(5)
+    count = 60
+    y = rng.normal(size=(count, 3)) * 2.0 ** rng.integers(-3, 3, size=(count, 1))
+    y[:, 0] = -np.abs(y[:, 0])
+    boundary = -y[:, 0] * np.exp(y[:, 1] / y[:, 0] - 1)
+    y[:, 2] = np.minimum(boundary * (1 + 2.0 ** -rng.integers(0, 9, count)), 1e9)
+    cones = Cones(exp=count)
+    statement = stated(np.zeros(1), np.zeros((3 * count, 1)), np.zeros(3 * count), cones)
+    room = dual_room(statement, y.ravel()).reshape(count, 3)
+    for row, found in zip(y, room, strict=True):
+        trials = np.abs(row).max() * 8.0 ** -np.arange(1, 21)
+        sure = [t for t in trials if exponential_reach(row, t * 1.001)]
+        possible = [t for t in trials if exponential_reach(row, t * 0.999)]
+        assert found[0] == found[1] == found[2]
+        assert max(sure, default=0.0) <= found[0] <= max(possible, default=0.0)
+    # Outside of the cone, and where u is not negative, there is none.
+    outside = np.column_stack((y[:, 0], y[:, 1], boundary * 0.99))
+    assert not dual_room(statement, outside.ravel()).any()
+    outside = np.column_stack((np.abs(y[:, 0]), np.abs(y[:, 1]), np.abs(y[:, 2])))
+    assert not dual_room(statement, outside.ravel()).any()
+
+
+def test_corners_of_exponential_cones() -> None:
+    statement = stated(np.zeros(1), np.zeros((3, 1)), np.zeros(3), Cones(exp=1))
+
+    def inside(x: float, y: float, z: float, rad: float = 0.0, margin: float = 0.0) -> bool:
+        point = Enclosure(np.array([x, y, z]), np.full(3, rad))
+        return in_cone(statement, "exp", point, margin)
+
+    # y = 0: the face x <= 0, z >= 0.
+    assert inside(-1.0, 0.0, 0.0) and inside(0.0, 0.0, 1.0)
+    assert not inside(1e-9, 0.0, 5.0) and not inside(-1.0, 0.0, -1e-9)
+    assert not inside(-1.0, -1.0, 5.0) and not inside(1.0, -1.0, 5.0)
+    # exp(1) = 2.718...
+    assert inside(1.0, 1.0, 2.7183) and not inside(1.0, 1.0, 2.7182)
+    assert inside(2.0, 2.0, 5.4366) and not inside(2.0, 2.0, 5.4364)
+    assert inside(1.0, 1.0, 3.0, margin=0.02) and not inside(1.0, 1.0, 3.0, margin=0.2)
+    assert inside(1.0, 1.0, 3.0, rad=0.02) and not inside(1.0, 1.0, 3.0, rad=0.2)
+    assert not inside(-5.0, 0.1, 5.0, rad=0.1)
+
+    def dual(u: float, v: float, w: float) -> bool:
+        return in_dual_cone(statement, "exp", np.array([u, v, w]))
+
+    assert dual(0.0, 0.0, 1.0) and dual(0.0, 1.0, 0.0) and dual(0.0, 0.0, 0.0)
+    assert not dual(0.0, -1e-9, 1.0) and not dual(0.0, 1.0, -1e-9) and not dual(1.0, 1.0, 9.0)
+    # -u exp(v/u - 1) at u = -1, v = -1 is 1.
+    assert dual(-1.0, -1.0, 1.0000001) and not dual(-1.0, -1.0, 0.9999999)
+
+
+# ---- upper bounds
+
+
+def moved_into_a_cone(depth: float) -> float:
+    """t + z = 4 is missed by 2^-20; (t, a + z) has this depth in units of that; 0 if it is proven."""
+    step = 2.0**-20
+    rows = [[1, 0, 1], [1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [-1, 0, 0], [0, -1, -1]]
+    a = 2.0 + step - depth * step
+    b = [4.0, 3.0, -3.0, a, -a, 0.0, 0.0]
+    return upper(stated([0.0, 0.0, 0.0], rows, b, Cones(1, 4, (2,))), [3.0, a, 1.0 - step])
+
+
+def test_a_cone_must_be_deeper_than_its_points_move() -> None:
+    """The one solution has z = 1, where the depth has fallen by 1."""
+    assert moved_into_a_cone(0.75) == math.inf
+    assert moved_into_a_cone(0.99) == math.inf
+    assert moved_into_a_cone(1.6) < 1e-12
+    assert moved_into_a_cone(2.0) < 1e-12
+
+
+def test_defaults_of_witnesses_and_claims() -> None:
+    """No multipliers, no tight rows, and the value of the cone program itself."""
+    assert DualWitness(np.zeros(1), np.zeros(2)).quadratic.size == 0
+    assert PrimalWitness(np.zeros(1)).tight.size == 0
+    program = stated([1.0], [[-1.0]], [0.0], Cones(nonneg=1))
+    claim = ConeClaim(program, np.zeros(1), np.ones(1), np.zeros(0))
+    assert (claim.scale, claim.shift) == (1.0, 0.0)
