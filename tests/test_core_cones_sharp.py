@@ -16,7 +16,7 @@ import pytest
 from scipy import sparse
 
 from klopt.model.cones import Cones
-from klopt.proof.cone_infeasibility import is_infeasible, is_ray, recession_program
+from klopt.proof import linear_systems
 from klopt.proof.cone_lower_bound import lower_bound
 from klopt.proof.cone_membership import (
     block_matrix,
@@ -29,11 +29,8 @@ from klopt.proof.cone_membership import (
 )
 from klopt.proof.cone_upper_bound import upper_bound
 from klopt.proof.cone_witnesses import ConeClaim, DualWitness, PrimalWitness
-from klopt.proof.enclosure import UNIT_ROUNDOFF, Enclosure
-from klopt.proof.exact_sums import exact_dot, exact_row_sums
-from klopt.proof.faces import compressed
-from klopt.proof.linear_systems import shortest_correction
-from klopt.proof.split_columns import merged_columns
+from klopt.proof.enclosure import Enclosure
+from klopt.proof.linear_systems import _by_disjoint_rows, _by_sparse_factor, shortest_correction
 from klopt.proof.statement import ConeStatement, QuadraticConstraint
 
 U = Q(2) ** -53
@@ -128,7 +125,8 @@ def test_matrices_of_scaled_entries_are_off_by_two_roundings() -> None:
             if i == j:
                 assert (mid, radius) == (Q(float(v[place])), around)
                 continue
-            assert M.mid[j, i] == M.mid[i, j] and M.rad[j, i] == M.rad[i, j]
+            assert M.mid[j, i] == M.mid[i, j]
+            assert M.rad[j, i] == M.rad[i, j]
             assert (abs(mid) - radius) ** 2 * 2 <= (given - around) ** 2
             assert (abs(mid) + radius) ** 2 * 2 >= (given + around) ** 2
             assert radius <= Q("2.01") * U * abs(mid) + around * Q("0.7072")
@@ -246,23 +244,35 @@ def test_corners_of_exponential_cones() -> None:
         return in_cone(statement, "exp", point, margin)
 
     # y = 0: the face x <= 0, z >= 0.
-    assert inside(-1.0, 0.0, 0.0) and inside(0.0, 0.0, 1.0)
-    assert not inside(1e-9, 0.0, 5.0) and not inside(-1.0, 0.0, -1e-9)
-    assert not inside(-1.0, -1.0, 5.0) and not inside(1.0, -1.0, 5.0)
+    assert inside(-1.0, 0.0, 0.0)
+    assert inside(0.0, 0.0, 1.0)
+    assert not inside(1e-9, 0.0, 5.0)
+    assert not inside(-1.0, 0.0, -1e-9)
+    assert not inside(-1.0, -1.0, 5.0)
+    assert not inside(1.0, -1.0, 5.0)
     # exp(1) = 2.718...
-    assert inside(1.0, 1.0, 2.7183) and not inside(1.0, 1.0, 2.7182)
-    assert inside(2.0, 2.0, 5.4366) and not inside(2.0, 2.0, 5.4364)
-    assert inside(1.0, 1.0, 3.0, margin=0.02) and not inside(1.0, 1.0, 3.0, margin=0.2)
-    assert inside(1.0, 1.0, 3.0, rad=0.02) and not inside(1.0, 1.0, 3.0, rad=0.2)
+    assert inside(1.0, 1.0, 2.7183)
+    assert not inside(1.0, 1.0, 2.7182)
+    assert inside(2.0, 2.0, 5.4366)
+    assert not inside(2.0, 2.0, 5.4364)
+    assert inside(1.0, 1.0, 3.0, margin=0.02)
+    assert not inside(1.0, 1.0, 3.0, margin=0.2)
+    assert inside(1.0, 1.0, 3.0, rad=0.02)
+    assert not inside(1.0, 1.0, 3.0, rad=0.2)
     assert not inside(-5.0, 0.1, 5.0, rad=0.1)
 
     def dual(u: float, v: float, w: float) -> bool:
         return in_dual_cone(statement, "exp", np.array([u, v, w]))
 
-    assert dual(0.0, 0.0, 1.0) and dual(0.0, 1.0, 0.0) and dual(0.0, 0.0, 0.0)
-    assert not dual(0.0, -1e-9, 1.0) and not dual(0.0, 1.0, -1e-9) and not dual(1.0, 1.0, 9.0)
+    assert dual(0.0, 0.0, 1.0)
+    assert dual(0.0, 1.0, 0.0)
+    assert dual(0.0, 0.0, 0.0)
+    assert not dual(0.0, -1e-9, 1.0)
+    assert not dual(0.0, 1.0, -1e-9)
+    assert not dual(1.0, 1.0, 9.0)
     # -u exp(v/u - 1) at u = -1, v = -1 is 1.
-    assert dual(-1.0, -1.0, 1.0000001) and not dual(-1.0, -1.0, 0.9999999)
+    assert dual(-1.0, -1.0, 1.0000001)
+    assert not dual(-1.0, -1.0, 0.9999999)
 
 
 # ---- upper bounds
@@ -292,3 +302,83 @@ def test_defaults_of_witnesses_and_claims() -> None:
     program = stated([1.0], [[-1.0]], [0.0], Cones(nonneg=1))
     claim = ConeClaim(program, np.zeros(1), np.ones(1), np.zeros(0))
     assert (claim.scale, claim.shift) == (1.0, 0.0)
+
+
+# ---- linear systems: what is proposed is checked, and every rounding is charged
+
+
+def forged(monkeypatch: pytest.MonkeyPatch, t: float, L: Any, D: Any, order: Any = (0, 1)) -> float:
+    """The length that Lemma S2b proves for B = I and r = (1, 0) from these factors."""
+    proposed = (t, np.array(order), sparse.csr_array(np.asarray(L, float)), np.array(D, float))
+    monkeypatch.setattr(linear_systems, "shifted_factors", lambda *_: iter([proposed]))
+    one = Enclosure.of(np.array([1.0, 0.0]))
+    return _by_sparse_factor(sparse.csr_array(np.eye(2)), one, 0.0)
+
+
+def test_sparse_factors_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The shortest solution for B = I has the length 1, which no factor may undercut."""
+    half = [0.5, 0.5]
+    assert 1.414 < forged(monkeypatch, 0.5, np.eye(2), half) < 1.4143
+    # E = I (1 - t - D), so that t - |1 - t - D| is left.
+    assert 1.414 < forged(monkeypatch, 0.75, np.eye(2), half) < 1.4143
+    assert 1.99 < forged(monkeypatch, 0.5, np.eye(2), [0.75, 0.5]) < 2.001
+    assert forged(monkeypatch, 4.0, np.eye(2), [1.0, 1.0]) == math.inf
+    # With a negative D the factors would be right, and t wrong.
+    assert forged(monkeypatch, 4.0, np.eye(2), [-3.0, -3.0]) == math.inf
+    assert forged(monkeypatch, 4.0, np.eye(2), [-3.0, 0.0]) == math.inf
+    assert 0.999 < forged(monkeypatch, 1.0, np.eye(2), [0.0, 0.0]) < 1.001
+    # No permutation: one row twice.
+    assert forged(monkeypatch, 0.5, np.eye(2), half, (0, 0)) == math.inf
+    assert 1.414 < forged(monkeypatch, 0.5, np.eye(2), half, (1, 0)) < 1.4143
+    assert forged(monkeypatch, 0.5, np.full((2, 2), math.nan), half) == math.inf
+
+
+def test_sparse_factors_are_charged_for_every_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """B = I: one rounding for BB', two for LDL', one for G - t I; with 1 - t exact, E = 0."""
+    u = 2.0**-53
+    for roundings, proven in ((3.75, False), (4.25, True)):
+        t = roundings * u
+        D = [1.0 - t, 1.0 - t]
+        found = forged(monkeypatch, t, np.eye(2), D)
+        # 1 - t is rounded to a multiple of u, on both sides alike.
+        assert (found < math.inf) is proven
+    e = 0.25
+    proposed = (1.0, np.arange(2), sparse.csr_array(np.eye(2)), np.zeros(2))
+    monkeypatch.setattr(linear_systems, "shifted_factors", lambda *_: iter([proposed]))
+    one = Enclosure.of(np.array([1.0, 0.0]))
+    found = _by_sparse_factor(sparse.csr_array(np.eye(2)), one, e)
+    # Entries of BB' may be off by (1 + e)^2 - 1.
+    assert 1 / (2 - (1 + Q(e)) ** 2) <= Q(found) ** 2 <= 1 / (2 - (1 + Q(e)) ** 2) * Q("1.00001")
+
+
+def test_rows_of_their_own_with_large_errors() -> None:
+    """Entries that may be 0, or have another sign, solve nothing."""
+    B = sparse.csr_array(np.eye(2))
+    r = Enclosure.of(np.ones(2))
+    for error in (1.0, 1.5, 3.0):
+        assert _by_disjoint_rows(B, r, error) == math.inf
+        assert shortest_correction(B, r, error) == math.inf
+    # Tiny entries make long corrections, which other lemmas avoid.
+    tiny = sparse.csr_array(np.array([[1e-13, 1.0, 0.0], [0.0, 1.0, 1.0]]))
+    assert shortest_correction(tiny, Enclosure.of(np.array([1.0, 0.0]))) < 2.0
+
+
+def test_the_evaluation_of_gram_matrices_is_charged() -> None:
+    """B = I of order 40: alpha = ||T||^2 (gamma_40 ||B||^2 + gamma_81 ||G||) and 4 roundings of B."""
+    m = 40
+    found = shortest_correction(np.eye(m), Enclosure.of(np.ones(m)), 0.0) / math.sqrt(m)
+    alpha = m * (m * m + (2 * m + 1) * math.sqrt(m)) * 2.0**-53
+    assert 0.98 * alpha / 2 < found - 1 < 1.15 * alpha / 2
+    share = 2.0**-40
+    found = shortest_correction(np.eye(m), Enclosure.of(np.ones(m)), share) / math.sqrt(m)
+    assert 0.98 * m * m * share < found - 1 < 1.05 * m * m * share
+    # What has a default is charged as much as four roundings.
+    assert found > shortest_correction(np.eye(m), Enclosure.of(np.ones(m))) / math.sqrt(m)
+
+
+def test_what_underflows_is_no_solution() -> None:
+    """Rows below 1e-250 may have lost all digits; above, what underflows is nothing."""
+    one = Enclosure.of(np.ones(1))
+    assert shortest_correction(np.array([[1e-251, 0.0]]), one) == math.inf
+    found = shortest_correction(np.array([[1e-249, 0.0]]), one)
+    assert Q(10) ** 249 * (1 - 4 * U) <= Q(found) <= Q(10) ** 249 * Q("1.00001")

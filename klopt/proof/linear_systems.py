@@ -20,6 +20,11 @@ adds at most e times its norm there to |r_i|.
 
 **Lemma S2b (sparse rows).** If BB' - t I = L D L' + E with D >= 0, the smallest singular value of B is
 at least sqrt(t - ||E||): L D L' is positive semidefinite whatever L is.
+
+Rows are scaled by powers of two to about unit size, from 1e-250 or more: what underflows, here or
+where B was computed, is at most 2^-240 in each entry, and d at most 2^100 times as long as r. That is
+less than a millionth of the roundings that are charged, and the factors that cover the evaluation
+of their bounds cover it.
 """
 
 from __future__ import annotations
@@ -31,7 +36,8 @@ import numpy as np
 from scipy import sparse
 
 from klopt.arrays import FloatArray
-from klopt.model.fill import dense_fits, gram_fits, is_large, sparse_factor_fits, sparse_square_fits
+from klopt.model.fill import dense_fits, gram_fits, is_large
+from klopt.model.sparse_factor import shifted_factors
 from klopt.proof.directed import difference_down, norm_up, quotient_up, row_norms, sum_up
 from klopt.proof.enclosure import (
     INFLATION,
@@ -41,7 +47,7 @@ from klopt.proof.enclosure import (
     enclose_product,
     gamma,
 )
-from klopt.proof.time_budget import exhausted, remaining
+from klopt.proof.time_budget import remaining
 
 __all__ = ["shortest_correction"]
 
@@ -49,8 +55,6 @@ ROUNDED = 4 * UNIT_ROUNDOFF
 """The relative error of numbers that have been multiplied by two others, one of them a root."""
 SMALLEST_ROW = 1e-250
 """Entries of smaller rows may have lost digits to underflow."""
-UNDERFLOW = 2.0**-110
-"""What underflow may have taken from an entry of a row of unit size."""
 SMALLEST_SQUARE = 1e-25
 """Of the entries of a row that only it has: smaller ones make long corrections."""
 
@@ -61,7 +65,7 @@ def shortest_correction(B: Any, r: Enclosure, relative_error: float = ROUNDED) -
     Parameters
     ----------
     B
-        Dense or sparse, m x k; an enclosure of a dense matrix.
+        Dense or sparse, m x k.
     r
         What the system lacks, m entries.
     relative_error
@@ -74,10 +78,6 @@ def shortest_correction(B: Any, r: Enclosure, relative_error: float = ROUNDED) -
     >>> shortest_correction(np.array([[1.0], [1.0]]), Enclosure.of(np.ones(2)))
     inf
     """
-    radius: Any = 0.0
-    if isinstance(B, Enclosure):
-        radius = B.rad
-        B = B.mid
     m, k = B.shape
     if not m:
         return 0.0
@@ -96,10 +96,6 @@ def shortest_correction(B: Any, r: Enclosure, relative_error: float = ROUNDED) -
     else:
         rows = B * unit[:, None]
     right = r * unit
-    # Entries that have underflowed, here or on the way here, count with an error of their own.
-    spread: Any = UNDERFLOW
-    if np.ndim(radius):
-        spread = radius * unit[:, None] * INFLATION + UNDERFLOW
 
     # Cheap lemmas first.
     if _is_sparse(rows):
@@ -110,7 +106,7 @@ def shortest_correction(B: Any, r: Enclosure, relative_error: float = ROUNDED) -
             return bound
     if not gram_fits(m, remaining()):
         return math.inf
-    bound = _by_gram(rows, right, relative_error, spread)
+    bound = _by_gram(rows, right, relative_error)
     if bound < math.inf or not dense_fits(m, k, remaining()):
         return bound
 
@@ -120,7 +116,7 @@ def shortest_correction(B: Any, r: Enclosure, relative_error: float = ROUNDED) -
         return math.inf
     # Where a factor is nearly singular the products overflow, and nothing is proven.
     with np.errstate(over="ignore", invalid="ignore"):
-        C = enclose_product(T.T, Enclosure(dense, relative_error * np.abs(dense) + spread))
+        C = enclose_product(T.T, Enclosure(dense, relative_error * np.abs(dense)))
         sigma = _smallest_singular_value(C)
         lengths = enclose_norm(enclose_product(T.T, right))
     return quotient_up(float(lengths.upper), sigma)
@@ -140,7 +136,7 @@ def _by_disjoint_rows(B: Any, r: Enclosure, relative_error: float) -> float:
     data = B.data[used]
     # The least that the entries of the exact B can be.
     least = np.maximum(np.abs(data) * (1 - relative_error), 0.0)
-    squares = np.bincount(row, weights=least * least, minlength=m) / INFLATION
+    squares = np.bincount(row, weights=least * least, minlength=m).astype(float)
     own = squares > SMALLEST_SQUARE
     if 2 * np.count_nonzero(own) < m:
         return math.inf
@@ -153,14 +149,13 @@ def _by_disjoint_rows(B: Any, r: Enclosure, relative_error: float) -> float:
             return math.inf
         # The most that d' moves the other rows, over all matrices within the error.
         norms = row_norms(shared) * (1 + relative_error)
-        right = r + Enclosure(np.zeros(m), norms * first * INFLATION)
+        right = r + Enclosure(np.zeros(m), norms * first)
     second = norm_up((right[own] / Enclosure.of(squares[own]).sqrt()).magnitude)
-    # What has underflowed, here or before, is at most 2^-240 in rows of unit size, and d at most
-    # 2^100 times as long as r: less than INFLATION adds.
+    # INFLATION covers the roundings of sums of squares, and underflow.
     return norm_up(np.array([first, second])) * INFLATION
 
 
-def _by_gram(B: Any, r: Enclosure, relative_error: float, spread: Any) -> float:
+def _by_gram(B: Any, r: Enclosure, relative_error: float) -> float:
     """Lemmas S1 and S2 with CC' = T'(BB')T; inf where B is too ill conditioned for it."""
     from scipy.linalg.lapack import dpotrf, dtrtri
 
@@ -176,8 +171,6 @@ def _by_gram(B: Any, r: Enclosure, relative_error: float, spread: Any) -> float:
     # The Frobenius norm of what the exact B may differ by, and of what BB' then does:
     # |B||B'| has a norm of at most ||B||^2.
     error = relative_error * size
-    if np.ndim(spread):
-        error += norm_up(spread)
     off = gamma(terms) * size**2 + (2 * size + error) * error
     L, failed = dpotrf(G, lower=1, clean=1)
     if failed:
@@ -200,41 +193,18 @@ def _root_of_rest(alpha: float) -> float:
 
 
 def _by_sparse_factor(B: Any, r: Enclosure, relative_error: float) -> float:
-    """Lemma S2b, with L and D from a sparse factorisation without pivoting; inf where it fails."""
-    from scipy.sparse.linalg import splu
-
-    m = B.shape[0]
+    """Lemma S2b, with t, L and D as they are proposed; inf where they prove nothing."""
     G = sparse.csc_array(B @ B.T)
-    if not sparse_factor_fits(G, remaining()):
-        return math.inf
     size = abs(B)
+    ones = np.ones(G.shape[0])
     # The largest row sum of |fl(BB') - BB'|, by the longest row.
-    longest = int(np.max(np.diff(B.indptr)))
-    share = gamma(longest) + (2 + relative_error) * relative_error
-    off = float(np.max(size @ (size.T @ np.ones(m)))) * share
-    for t in (1e-6, 1e-11):
-        if exhausted():
-            return math.inf
-        shifted = sparse.csc_array(G - t * sparse.eye_array(m))
-        try:
-            factor = splu(
-                shifted,
-                permc_spec="MMD_AT_PLUS_A",
-                diag_pivot_thresh=0.0,
-                options={"SymmetricMode": True},
-            )
-        except RuntimeError:
+    share = gamma(int(np.max(np.diff(B.indptr)))) + (2 + relative_error) * relative_error
+    off = float(np.max(size @ (size.T @ ones))) * share
+    for t, order, L, D in shifted_factors(G, remaining()):
+        if (D < 0).any() or not np.array_equal(np.sort(order), np.arange(ones.size)):
             continue
-        D = factor.U.diagonal()
-        if not (np.array_equal(factor.perm_r, factor.perm_c) and (D > 0).all()):
-            continue
-        order = np.argsort(factor.perm_r)
-        if not sparse_square_fits(factor.L, remaining()):
-            return math.inf
-        L = sparse.csr_array(factor.L)
+        placed = sparse.csr_array((G - t * sparse.eye_array(ones.size))[order][:, order])
         scaled = sparse.csr_array(sparse.diags_array(D) @ L.T)
-        placed = sparse.csr_array(shifted[order][:, order])
-        ones = np.ones(m)
         rows = abs(placed - L @ scaled) @ ones
         # The roundings of the products, of DL' and of G - t I.
         length = int(np.max(np.diff(L.indptr)))
