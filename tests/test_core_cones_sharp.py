@@ -295,6 +295,107 @@ def test_a_cone_must_be_deeper_than_its_points_move() -> None:
     assert moved_into_a_cone(2.0) < 1e-12
 
 
+def test_variables_keep_to_their_bounds_on_the_way() -> None:
+    """x_1 + x_2 = 3/2 is missed by 0.02, and x_1 = 0.99 has 0.01 to its bound 1."""
+    rows = [[1.0, 1.0], [1.0, 0.0], [-1.0, 0.0]]
+    program = stated([1.0, 0.0], rows, [1.5, 1.0, 0.0], Cones(zero=1, nonneg=2))
+    assert 0.99 <= upper(program, [0.99, 0.49]) < 0.9905
+    mirrored = stated([-1.0, 0.0], -np.array(rows), [-1.5, 0.0, 1.0], Cones(zero=1, nonneg=2))
+    # x_1 >= 0 and x_1 <= 1 change places: from 0.01 above its bound.
+    assert upper(mirrored, [0.01, 1.47]) < math.inf
+    # Without any room: x_1 = 1 stays, x_2 = 1/2 solves it.
+    assert 1.0 <= upper(program, [1.0, 0.49]) < 1.0001
+    # x_1 + x_2 = 3/2 has no solution with both at their bounds.
+    both = [*rows, [0.0, 1.0]]
+    fixed = stated([1.0, 0.0], both, [1.5, 1.0, 0.0, 0.25], Cones(zero=1, nonneg=3))
+    assert upper(fixed, [1.0, 0.25]) == math.inf
+
+
+def test_many_rows_that_rounding_leaves_open() -> None:
+    """3 a_i <= b_i with b_i the float next above: all hold, by less than rounding can tell."""
+    a = [0.1 * k for k in range(1, 60) if Q(float(np.float64(0.1 * k) * 3)) > 3 * Q(0.1 * k)][:9]
+    assert len(a) == 9
+    b = [3 * entry for entry in a]
+    program = stated([1.0], np.array(a)[:, None], b, Cones(nonneg=9))
+    assert upper(program, [3.0]) == 3.0
+    # One of them violated, in exact arithmetic, by as little.
+    wrong = [1.0 - 2.0**-53 if k == 5 else entry for k, entry in enumerate(a)]
+    below = list(b)
+    below[5] = float(np.nextafter(3 * wrong[5], 0.0))
+    assert Q(below[5]) < 3 * Q(wrong[5])
+    program = stated([1.0], np.array(wrong)[:, None], below, Cones(nonneg=9))
+    assert upper(program, [3.0]) == math.inf
+
+
+def test_inequalities_that_follow_from_equations_are_met_with_them() -> None:
+    """x + y = 1/10 twice, and x + y <= 1/10, which x and y meet only up to rounding."""
+    rows = [[1.0, 1.0], [1.0, 1.0], [1.0, 1.0], [-1.0, 0.0]]
+    program = stated([1.0, 1.0], rows, [0.1, 0.1, 0.1, 0.0], Cones(zero=2, nonneg=2))
+    assert upper(program, [0.05, 0.06]) == math.inf
+    for point in ([0.05, 0.05 + 2.0**-40], [0.05, 0.05 - 2.0**-40]):
+        assert abs(upper(program, point, [2]) - 0.1) < 1e-11
+    # Equations that contradict each other have no solution, however small the contradiction.
+    wrong = stated([1.0, 1.0], rows, [0.1, 0.1 + 2.0**-56, 0.1, 0.0], Cones(zero=2, nonneg=2))
+    assert wrong.b[1] != wrong.b[0]
+    assert upper(wrong, [0.05, 0.05], [2]) == math.inf
+    # An inequality that contradicts them is left to be proven as one.
+    loose = stated([1.0, 1.0], rows, [0.1, 0.1, 0.2, 0.0], Cones(zero=2, nonneg=2))
+    assert abs(upper(loose, [0.05, 0.05 + 2.0**-40], [2]) - 0.1) < 1e-11
+    strict = stated([1.0, 1.0], rows, [0.1, 0.1, 0.05, 0.0], Cones(zero=2, nonneg=2))
+    assert upper(strict, [0.05, 0.05 + 2.0**-40], [2]) == math.inf
+
+
+def ball(P: Any, q: Any, r: float) -> QuadraticConstraint:
+    return QuadraticConstraint(sparse.csc_array(np.asarray(P, float)), np.asarray(q, float), r)
+
+
+def test_boundaries_of_balls_are_decided_exactly() -> None:
+    """x^2/2 + q x <= r in rationals at points of its boundary, with a linear part of either sign."""
+    for x, q in ((0.1, 0.3), (0.1, -0.3), (-0.7, 0.9), (1.1, -2.3)):
+        value = Q(x) ** 2 / 2 + Q(q) * Q(x)
+        r = float(value)
+        up = r if Q(r) >= value else float(np.nextafter(r, math.inf))
+        down = float(np.nextafter(up, -math.inf))
+        for right, holds in ((up, True), (down, False)):
+            program = stated(
+                [1.0], np.zeros((0, 1)), [], Cones(), quadratics=(ball([[1.0]], [q], right),)
+            )
+            assert (upper(program, [x]) < math.inf) is holds
+    # 100 entries are summed, 121 are not.
+    for n, decided in ((10, True), (11, False)):
+        x = np.full(n, 0.1)
+        r = float(n * n * Q(0.1) ** 2 / 2)
+        r = r if Q(r) >= n * n * Q(0.1) ** 2 / 2 else float(np.nextafter(r, math.inf))
+        program = stated(
+            np.ones(n),
+            np.zeros((0, n)),
+            [],
+            Cones(),
+            quadratics=(ball(np.ones((n, n)), np.zeros(n), r),),
+        )
+        assert (upper(program, x) < math.inf) is decided
+
+
+def test_exact_slacks_of_exponential_and_power_cones() -> None:
+    """At (-1, 0, 1) no float decides, rationals do; (1, 0, 1) is outside, though diag(1, 1) >= 0."""
+    rows = [[1.0], [1.0], [0.0]]
+    face = stated([0.0], rows, [0.0, 1.0, 1.0], Cones(exp=1))
+    assert upper(face, [1.0]) == 0.0
+    outside = stated([0.0], rows, [2.0, 1.0, 1.0], Cones(exp=1))
+    assert upper(outside, [1.0]) == math.inf
+    # x^(1/2) y^(1/2) >= |z|: (1, 0, 1) is not inside.
+    power = stated([0.0], rows, [2.0, 1.0, 1.0], Cones(power=(0.5,)))
+    assert upper(power, [1.0]) == math.inf
+    two = stated(np.zeros(1), np.zeros((6, 1)), np.zeros(6), Cones(exp=2))
+    inside, out = [1.0, 1.0, 3.0], [1.0, 1.0, 2.0]
+    assert in_cone(two, "exp", Enclosure.of(np.array(inside + inside)), 0.0)
+    assert not in_cone(two, "exp", Enclosure.of(np.array(inside + out)), 0.0)
+    assert not in_cone(two, "exp", Enclosure.of(np.array(out + inside)), 0.0)
+    # u = -1e-18 has room for the last of 20 trials.
+    one = stated(np.zeros(1), np.zeros((3, 1)), np.zeros(3), Cones(exp=1))
+    assert dual_room(one, np.array([-1e-18, 0.0, 1.0]))[0] == 8.0**-20
+
+
 def test_defaults_of_witnesses_and_claims() -> None:
     """No multipliers, no tight rows, and the value of the cone program itself."""
     assert DualWitness(np.zeros(1), np.zeros(2)).quadratic.size == 0

@@ -55,10 +55,10 @@ def _has_false_row(statement: ConeStatement) -> bool:
     """Whether a row without entries is wrong by itself, or one asks for something below -inf."""
     zero = statement.cones.zero
     b = statement.b[: zero + statement.cones.nonneg]
-    empty = np.diff(statement.rows.indptr)[: b.size] == 0
-    wrong = empty & (b < 0)
-    wrong[:zero] |= empty[:zero] & (b[:zero] != 0)
-    return bool(wrong.any() or (statement.b == -np.inf).any())
+    has_entries = np.diff(statement.rows.indptr)[: b.size].astype(bool)
+    wrong = b < 0
+    wrong[:zero] = b[:zero] != 0
+    return bool((wrong & ~has_entries).any() or (statement.b == -np.inf).any())
 
 
 def is_ray(statement: ConeStatement, d: FloatArray, tight: npt.ArrayLike = ()) -> bool:
@@ -106,7 +106,7 @@ def _recession_program(statement: ConeStatement) -> ConeStatement:
     linear = cones.zero + cones.nonneg
     A = statement.rows
     flat = [sparse.csr_array(matrix) for matrix in statement.curvatures]
-    flat = [matrix[np.diff(matrix.indptr) > 0] for matrix in flat]
+    flat = [matrix[np.flatnonzero(np.diff(matrix.indptr))] for matrix in flat]
     normals = [sparse.csr_array(row.q[None, :]) for row in statement.quadratics]
     stacked = [*flat, A[:linear], *normals, A[linear:]]
     flat_rows = sum(matrix.shape[0] for matrix in flat)

@@ -220,11 +220,10 @@ def dual_room(statement: ConeStatement, y: FloatArray) -> FloatArray:
 
 def _dual_exponential_room(y: FloatArray) -> FloatArray:
     """How far each row (u, v, w) may move without leaving the dual exponential cone: a trial proves it."""
-    size = np.where(y[:, 0] < 0, np.max(np.abs(y), axis=1, initial=0.0), 0.0)
-    trials = size * 8.0 ** -np.arange(1, ROOM_TRIALS + 1)[:, None]
+    trials = np.max(np.abs(y), axis=1) * 8.0 ** -np.arange(1, ROOM_TRIALS + 1)[:, None]
     around = Enclosure(
         np.broadcast_to(y, (ROOM_TRIALS, *y.shape)).reshape(-1, 3),
         np.repeat(trials.reshape(-1, 1), 3, axis=1),
     )
     proven = _in_dual_exponential(around).reshape(trials.shape)
-    return np.asarray(np.max(np.where(proven, trials, 0.0), axis=0))
+    return np.asarray(np.max(proven * trials, axis=0))

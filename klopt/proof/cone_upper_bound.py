@@ -165,11 +165,12 @@ def _solve_rows(
         B = few[moved] * room[movable]
     else:
         touched = sparse.csr_array(statement.rows[equations][:, movable])
-        moved = np.diff(touched.indptr) > 0
+        moved = np.diff(touched.indptr).astype(bool)
         B = sparse.csr_array(touched[moved] @ sparse.diags_array(room[movable]))
     if not is_zero(slack[equations[~moved]]).all():
         return None
-    size = shortest_correction(B, -slack[equations[moved]])
+    # As long as that of the slack with the other sign.
+    size = shortest_correction(B, slack[equations[moved]])
     if not size <= 1.0:
         return None
     return _Neighbourhood(room, size)
@@ -184,26 +185,22 @@ def _solve_independent_rows(
     from it. An inequality that contradicts the equations is not asked to hold with equality.
     """
     zero = statement.cones.zero
-    none = np.zeros(0, np.intp)
     A = statement.rows[equations]
     if A.nnz > MAX_EXACT_TERMS or exhausted():
-        return None, none
+        return None, equations
     if equations.size == zero:
         found = statement.independent_equations
     else:
         found = independent_rows(sparse.csc_array(A), statement.b[equations])
-    if found is None:
-        return None, none
-    refuted = equations[[change.row for change in found.changes]] if found.changes else none
+    # Independent ones have been tried all together.
+    if found is None or not found.dependent.size:
+        return None, equations
+    refuted = equations[[change.row for change in found.changes]]
     # Equations of the program that contradict each other have no solution.
     if (refuted < zero).any():
-        return None, none
-    # Independent ones have been tried all together.
-    if not found.dependent.size:
-        return None, none
+        return None, equations
     kept = equations[found.independent]
-    tight = np.setdiff1d(equations[equations >= zero], refuted)
-    return _solve_rows(statement, x, slack, kept), np.asarray(tight, np.intp)
+    return _solve_rows(statement, x, slack, kept), np.setdiff1d(equations, refuted)
 
 
 def _surely_violated(
