@@ -92,6 +92,8 @@ def test_multipliers_without_a_sign_move_by_their_own_size() -> None:
     """Minimise x/2 subject to x = 3: multipliers of 0 and of -1000 are corrected to -1/2."""
     program = stated([0.5], [[1.0]], [3.0], Cones(zero=1))
     assert -10.0 < lower(program, [0.0], [3.0]) <= 1.5
+    assert -10.0 < lower(program, [-1.0], [3.0]) <= 1.5
+    assert -10.0 < lower(program, [1.0], [3.0]) <= 1.5
     # Here a tenth of the multiplier is the room that is needed.
     far = stated([1000.0], [[1.0]], [3.0], Cones(zero=1))
     assert -1e4 < lower(far, [-900.0], [3.0]) <= 3000
@@ -106,6 +108,92 @@ def test_another_matrix_makes_up_for_one_that_is_not_convex() -> None:
     assert -1.00001 < lower(program, np.zeros(4), quadratic=[1.0]) <= -1
     # With less of it -x^2/4 - 1/4 is left, over -5 <= x <= 5.
     assert -13.0 < lower(program, np.zeros(4), quadratic=[0.25]) <= -0.5
+
+
+def chain(gradients: list[float]) -> ConeStatement:
+    """x_j + z_j = 0 with 0 <= z_j <= 1, x_1 free and the other x_j >= 0; c_j as given, y = 0.
+
+    A correction of length t moves each g_j by t: columns with a smaller g_j are solved next.
+    """
+    n = len(gradients)
+    eye, none = np.eye(n), np.zeros((n, n))
+    sign = np.hstack((-eye, none))[1:]
+    A = np.vstack((np.hstack((eye, eye)), sign, np.hstack((none, eye)), np.hstack((none, -eye))))
+    b = np.concatenate((np.zeros(n), np.zeros(n - 1), np.ones(n), np.zeros(n)))
+    return stated([*gradients, *np.zeros(n)], A, b, Cones(zero=n, nonneg=3 * n - 1))
+
+
+def test_columns_that_a_correction_moves_are_solved_too() -> None:
+    """x = z = 0 is optimal; each of these gradients lies between the lengths of two corrections."""
+    d = 2.0**-10
+    program = chain([d, 0.5 * d, 1.05 * d, 1.3 * d])
+    found = lower(program, np.zeros(program.b.size))
+    assert -10 * d < found <= 0
+
+
+def test_columns_that_are_solved_are_not_charged_for_what_others_need() -> None:
+    """x + z + t = x - z + t = x - t = 1 and |z| <= 2^20: the optimum of x is 1, y = (-1, -1, -2)/4."""
+    d = 2.0**-21
+    equations = [[1.0, 1.0, 1.0], [1.0, -1.0, 1.0], [1.0, 0.0, -1.0]]
+    rows = [*equations, [0.0, 1.0, 0.0], [0.0, -1.0, 0.0]]
+    b = [1.0, 1.0, 1.0, 2.0**20, 2.0**20]
+    program = stated([1.0, 0.0, 0.0], rows, b, Cones(zero=3, nonneg=2))
+    y = [-0.25 + d, -0.25 + d, -0.5, 0.0, 0.0]
+    assert 0.999 < lower(program, y, [1.0, 0.0, 0.0]) <= 1
+
+
+def test_a_correction_is_as_small_as_the_smallest_cone() -> None:
+    """100 x over x >= -1, and a cone that x does not see, of much larger multipliers."""
+    rows = [[-1.0], [0.0], [0.0], [0.0]]
+    program = stated([100.0], rows, [1.0, 0.0, 1.0, 1.0], Cones(soc=(2, 2)))
+    y = [97.0, 0.0, 1e8, -1e8 + 1e6]
+    found = lower(program, y)
+    # y_2's = 1e6, and 3 at least for the first cone; the room of 7e5 of the second is not used.
+    assert -1e6 - 100.0 - 300.0 < found <= -100.0
+
+
+def test_multipliers_off_the_diagonal_count_twice() -> None:
+    """[[1, x], [x, 1]] >= 0 with the multiplier [[1, y], [y, 1]]: a correction by -y, sqrt(2) y long."""
+    rows = [[0.0], [-1.0], [0.0]]
+    program = stated([0.0], rows, [1.0, 0.0, 1.0], Cones(psd=(2,)), plain=True)
+    for y in (0.35, 0.4):
+        # The room is 1 - y, the loss 2 and at most half of it for the correction.
+        assert -3.5 < lower(program, [1.0, y, 1.0]) <= 0
+    # sqrt(2) y is longer than 1 - y.
+    assert lower(program, [1.0, 0.45, 1.0]) == -math.inf
+    scaled = stated([0.0], rows, [1.0, 0.0, 1.0], Cones(psd=(2,)))
+    assert -3.5 < lower(scaled, [1.0, 0.35 * math.sqrt(2), 1.0]) <= 0
+    assert lower(scaled, [1.0, 0.45 * math.sqrt(2), 1.0]) == -math.inf
+
+
+def test_bounds_that_overflow_are_none() -> None:
+    """Minimise 0: no bound above 0 is true, whatever overflows on the way."""
+    program = stated([0.0], np.zeros((2, 1)), [1e300, -1e300], Cones(zero=2))
+    for y in ([1e300, 1e300], [-1e300, -1e300], [-1e300, 1e300]):
+        assert lower(program, y) == -math.inf
+    box = stated([1e300], [[1.0], [-1.0]], [1e300, 1e300], Cones(nonneg=2))
+    assert lower(box, [0.0, 0.0]) == -math.inf
+    assert lower(program, [math.inf, 0.0]) == -math.inf
+    assert lower(program, [0.0, math.nan]) == -math.inf
+    assert lower(program, [0.0, 0.0], [math.inf]) == -math.inf
+
+
+def test_products_with_known_ranges() -> None:
+    """c x over an interval: the smaller of two ends, and nothing where the end that counts is open."""
+    eye = np.vstack((np.eye(1), -np.eye(1)))
+    for c in (1.0, -1.0, 0.5, -3.0):
+        for low, high in ((-1.0, 2.0), (-2.0, -1.0), (1.0, 4.0), (0.0, 1.0), (-1.0, 0.0)):
+            both = stated([c], eye, [high, -low], Cones(nonneg=2))
+            least = min(c * low, c * high)
+            assert least - 1e-14 < lower(both, [0.0, 0.0]) <= least
+            upper_only = stated([c], eye[:1], [high], Cones(nonneg=1))
+            lower_only = stated([c], eye[1:], [-low], Cones(nonneg=1))
+            assert (lower(upper_only, [0.0]) == -math.inf) is (c > 0)
+            assert (lower(lower_only, [0.0]) == -math.inf) is (c < 0)
+            if c < 0:
+                assert c * high - 1e-14 < lower(upper_only, [0.0]) <= c * high
+            else:
+                assert c * low - 1e-14 < lower(lower_only, [0.0]) <= c * low
 
 
 # ---- membership in cones
