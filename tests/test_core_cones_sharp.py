@@ -27,10 +27,14 @@ from klopt.proof.cone_membership import (
     norms_of_blocks,
     second_order_depths,
 )
+from klopt.proof.cone_slack import enclose_slack, slack_summed_exactly
 from klopt.proof.cone_upper_bound import upper_bound
 from klopt.proof.cone_witnesses import ConeClaim, DualWitness, PrimalWitness
 from klopt.proof.enclosure import Enclosure
+from klopt.proof.exact_sums import exact_dot, exact_row_sums
+from klopt.proof.faces import compressed, turned
 from klopt.proof.linear_systems import _by_disjoint_rows, _by_sparse_factor, shortest_correction
+from klopt.proof.split_columns import merged_columns
 from klopt.proof.statement import ConeStatement, QuadraticConstraint
 
 U = Q(2) ** -53
@@ -571,3 +575,134 @@ def test_what_underflows_is_no_solution() -> None:
     assert shortest_correction(np.array([[1e-251, 0.0]]), one) == math.inf
     found = shortest_correction(np.array([[1e-249, 0.0]]), one)
     assert Q(10) ** 249 * (1 - 4 * U) <= Q(found) <= Q(10) ** 249 * Q("1.00001")
+
+
+# ---- slacks
+
+
+def test_rows_that_say_nothing_have_no_slack() -> None:
+    program = stated([1.0], [[2.0], [3.0]], [math.inf, 1.0], Cones(nonneg=2))
+    assert enclose_slack(program, np.zeros(1)).mid.tolist() == [0.0, 1.0]
+    assert enclose_slack(program, np.ones(1)).mid.tolist() == [-2.0, -2.0]
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4, 5, 9])
+def test_exact_sums_replace_wider_slacks_only(rows: int) -> None:
+    """0.1 x - 0.1 at x = 1 is 0; products of 1e-300 are not summed exactly, but enclosed."""
+    A = np.full((rows, 2), 0.1)
+    A[:, 1] = 0.2
+    A[0] = 1e-300
+    b = np.full(rows, float(np.float64(0.1) + np.float64(0.2)))
+    b[0] = 1.0
+    x = np.array([1.0, 1.0])
+    x_tiny = np.array([1e-300, 1e-300])
+    program = stated(np.zeros(2), A, b, Cones(nonneg=rows))
+    for point in (x, x_tiny):
+        slack = enclose_slack(program, point)
+        found = slack_summed_exactly(program, point, slack, np.arange(rows))
+        for i in range(rows):
+            truth = Q(float(b[i])) - sum(
+                Q(float(a)) * Q(float(v)) for a, v in zip(A[i], point, strict=True)
+            )
+            mid, rad = Q(float(found.mid[i])), float(found.rad[i])
+            assert abs(mid - truth) <= Q(rad)
+            assert rad <= slack.rad[i]
+            if i and point is x:
+                assert mid == truth
+                assert rad == 0.0
+
+
+# ---- free variables that are split
+
+
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_split_variables_are_found_whatever_the_sign_of_zero(zero: float) -> None:
+    """x_1 - x_2 with c = 0, and an entry 0 that is stored with a sign."""
+    for other in (0.0, -0.0):
+        A = sparse.csc_array(
+            (np.array([-1.0, 1.0, zero, -1.0, -1.0, other]), [0, 2, 3, 1, 2, 3], [0, 3, 6]),
+            shape=(4, 2),
+        )
+        for c in ([zero, other], [other, zero], [2.0, -2.0]):
+            program = ConeStatement(np.array(c), A, np.array([0.0, 0.0, 1.0, 1.0]), Cones(nonneg=4))
+            merged = merged_columns(program)
+            assert merged is not None
+            assert merged.rows.tolist() == [2, 3]
+            assert merged.columns.tolist() == [0]
+            assert (merged.plus.tolist(), merged.minus.tolist()) == ([0], [1])
+            assert merged.statement.cones.nonneg == 2
+
+
+def test_variables_of_other_signs_are_not_split() -> None:
+    """x_1 >= 0 and x_2 <= 0: their difference is not negative, so that it is not free."""
+    for bound in (0.5, 1.0, 2.0):
+        rows = [[-1.0, 0.0], [0.0, bound], [1.0, -1.0]]
+        program = stated([1.0, -1.0], rows, [0.0, 0.0, 1.0], Cones(nonneg=3))
+        assert merged_columns(program) is None
+    for b in (1.0, -1.0, 1e-300):
+        rows = [[-1.0, 0.0], [0.0, -1.0], [1.0, -1.0]]
+        program = stated([1.0, -1.0], rows, [0.0, b, 1.0], Cones(nonneg=3))
+        assert merged_columns(program) is None
+    rows = [[-1.0, 0.0], [0.0, -1.0], [1.0, -1.0]]
+    assert merged_columns(stated([1.0, -1.0], rows, [0, 0, 1], Cones(nonneg=3))) is not None
+    # A row x_2 = 0 is no bound, nor is one of another cone.
+    assert merged_columns(stated([1.0, -1.0], rows, [0, 0, 1], Cones(zero=1, nonneg=2))) is None
+    assert merged_columns(stated([1.0, -1.0], rows, [0, 0, 1], Cones(soc=(3,)))) is None
+    for more in ({"within": 5.0}, {"radius": 5.0}, {"P": np.eye(2)}):
+        assert merged_columns(stated([1.0, -1.0], rows, [0, 0, 1], Cones(nonneg=3), **more)) is None
+
+
+# ---- compressions of semidefinite blocks
+
+
+def compressed_sum(units: int, bits: int) -> tuple[ConeStatement | None, Q]:
+    """1'F1 of a matrix of order 4 with entries 1 + 2^-bits, but F_11 smaller by `units` of these."""
+    F = np.full(10, -1.0 - 2.0**-bits)
+    F[0] += units * 2.0**-bits
+    program = stated([0.0], np.zeros((10, 1)), F, Cones(psd=(4,)), plain=True)
+    exact = sum(Q(float(v)) * (1 if k in (0, 4, 7, 9) else 2) for k, v in enumerate(F))
+    return compressed(program, 0, np.ones((4, 1))), exact
+
+
+def test_compressions_do_not_round() -> None:
+    """16 + 15 2^-49 is no float; all of these entries are negative."""
+    for bits in (10, 30, 47, 48):
+        smaller, exact = compressed_sum(1, bits)
+        assert smaller is not None
+        assert Q(float(smaller.b[0])) == exact
+    for bits in (49, 50, 52):
+        smaller, exact = compressed_sum(1, bits)
+        assert smaller is None
+        assert bits > 49 or Q(float(exact)) != exact
+
+
+def test_compressions_by_matrices_of_the_wrong_kind() -> None:
+    program = stated([0.0], np.zeros((6, 1)), np.ones(6), Cones(psd=(3,)), plain=True)
+    assert compressed(program, 0, np.ones((3, 1))) is not None
+    for V in (np.ones((2, 1)), np.ones((4, 1)), np.full((3, 1), 1.5), np.full((3, 1), 0.5)):
+        assert compressed(program, 0, V) is None
+    assert compressed(program, 0, np.array([[1.0], [2.0], [-1.5]])) is None
+    V = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
+    assert turned(program, 0, V, np.ones(3)) is not None
+    for w in (np.ones(2), np.ones(4), np.ones((3, 1)), np.zeros(3), np.array([1.0, 1.0, 2.0])):
+        assert turned(program, 0, V, w) is None
+    # Columns without a unit matrix among their rows: nothing says that they are independent.
+    assert turned(program, 0, np.array([[1.0, 1.0], [1.0, 1.0], [-2.0, -2.0]]), np.ones(3)) is None
+
+
+# ---- sums without rounding
+
+
+def test_exact_sums_next_to_underflow_and_overflow() -> None:
+    """Up to 1e-280 and from 1e290 on Dekker's product is not taken for exact."""
+    one = np.ones(1)
+    for size, safe in ((1e-280, False), (1.1e-280, True), (1e290, False), (9e289, True)):
+        assert (exact_dot(np.array([size]), one).rad == 0.0) is safe
+        found = exact_row_sums([(sparse.csr_array([[size]]), one)], np.zeros(1))
+        assert bool(found.rad[0] == 0.0) is safe
+    assert exact_dot(np.array([0.0]), np.array([1e-300])).rad == 0.0
+    assert exact_dot(np.array([1e295]), np.array([1e-100])).rad == math.inf
+    # What is left of 1 + 2^-60 + 2^-120 after one rounding needs another one.
+    third = exact_dot(np.array([1.0, 2.0**-60, 2.0**-120]), np.ones(3))
+    assert Q(third.rad) >= Q(2) ** -60 + Q(2) ** -120
+    assert third.rad <= 2.0**-60 * (1 + 1e-15)
