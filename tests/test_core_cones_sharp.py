@@ -670,6 +670,16 @@ def test_compressions_do_not_round() -> None:
         smaller, exact = compressed_sum(1, bits)
         assert smaller is not None
         assert Q(float(smaller.b[0])) == exact
+    # Multiples of a small and of a large power of two; smaller ones are not tried.
+    tiny = stated([0.0], np.zeros((3, 1)), np.full(3, 2.0**-1000), Cones(psd=(2,)), plain=True)
+    assert compressed(tiny, 0, np.array([[2.0], [1.0]])) is None
+    for unit in (2.0**-999, 2.0**970):
+        program = stated(
+            [0.0], np.zeros((3, 1)), [unit, unit, 3 * unit], Cones(psd=(2,)), plain=True
+        )
+        smaller = compressed(program, 0, np.array([[2.0], [1.0]]))
+        assert smaller is not None
+        assert smaller.b.tolist() == [11 * unit]
     for bits in (49, 50, 52):
         smaller, exact = compressed_sum(1, bits)
         assert smaller is None
@@ -686,6 +696,10 @@ def test_compressions_by_matrices_of_the_wrong_kind() -> None:
     assert turned(program, 0, V, np.ones(3)) is not None
     for w in (np.ones(2), np.ones(4), np.ones((3, 1)), np.zeros(3), np.array([1.0, 1.0, 2.0])):
         assert turned(program, 0, V, w) is None
+    pair = stated([0.0], np.zeros((3, 1)), np.ones(3), Cones(psd=(2,)), plain=True)
+    for large, taken in ((2.0**24, True), (2.0**24 + 1, False)):
+        found = turned(pair, 0, np.array([[1.0], [large]]), np.array([large, -1.0]))
+        assert (found is not None) is taken
     # Columns without a unit matrix among their rows: nothing says that they are independent.
     assert turned(program, 0, np.array([[1.0, 1.0], [1.0, 1.0], [-2.0, -2.0]]), np.ones(3)) is None
 
