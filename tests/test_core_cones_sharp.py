@@ -151,9 +151,30 @@ def test_a_correction_is_as_small_as_the_smallest_cone() -> None:
     rows = [[-1.0], [0.0], [0.0], [0.0]]
     program = stated([100.0], rows, [1.0, 0.0, 1.0, 1.0], Cones(soc=(2, 2)))
     y = [97.0, 0.0, 1e8, -1e8 + 1e6]
-    found = lower(program, y)
-    # y_2's = 1e6, and 3 at least for the first cone; the room of 7e5 of the second is not used.
-    assert -1e6 - 100.0 - 300.0 < found <= -100.0
+    # 1e6 for the second cone and 97 for the first; 3 must be made up for, by at most eight times the
+    # room of the first cone in either, though the second has ten thousand times as much.
+    assert -1e6 - 133.0 < lower(program, y) <= -100.0
+    # Rows without a cone have rooms of their own.
+    more = stated(
+        [100.0], [[0.0], [0.0], *rows], [0.0, 0.0, *program.b], Cones(zero=1, nonneg=1, soc=(2, 2))
+    )
+    assert -1e6 - 133.0 < lower(more, [0.0, 1e-6, *y]) <= -100.0
+
+
+@pytest.mark.parametrize("bound", [1.0, -5.0])
+def test_columns_that_curvature_bounds_are_charged_once(bound: float) -> None:
+    """x^2/2 - 3x = -9/2 at 3, over x >= bound: next to 3 the gradient is small, and has no bound."""
+    program = stated([-3.0], [[-1.0]], [-bound], Cones(nonneg=1), P=[[1.0]])
+    assert -4.51 < lower(program, [0.0], [2.999]) <= -4.5
+
+
+def test_every_matrix_that_is_not_convex_is_charged() -> None:
+    """x^2/2 over 1 <= |x| <= 2 is at least 1/2; with the multiplier 5 the Lagrangian is 5/2 - 2x^2."""
+    outside = QuadraticConstraint(sparse.csc_array([[-1.0]]), np.zeros(1), -0.5)
+    box = [[1.0], [-1.0]]
+    program = stated([0.0], box, [2.0, 2.0], Cones(nonneg=2), P=[[1.0]], quadratics=(outside,))
+    # The concave part alone: 5/2 - 5 * 2^2 / 2.
+    assert -7.501 < lower(program, [0.0, 0.0], quadratic=[5.0]) <= -5.5
 
 
 def test_multipliers_off_the_diagonal_count_twice() -> None:
