@@ -7,6 +7,7 @@ cone by one unit in the last place, rows whose exact sum is known.
 from __future__ import annotations
 
 import math
+import time
 from fractions import Fraction as Q
 from typing import Any
 
@@ -28,7 +29,7 @@ from klopt.proof.cone_membership import (
     second_order_depths,
 )
 from klopt.proof.cone_slack import enclose_slack, slack_summed_exactly
-from klopt.proof.cone_upper_bound import upper_bound
+from klopt.proof.cone_upper_bound import NO_SOLUTION, upper_bound
 from klopt.proof.cone_witnesses import ConeClaim, DualWitness, PrimalWitness
 from klopt.proof.enclosure import Enclosure
 from klopt.proof.exact_sums import exact_dot, exact_row_sums
@@ -36,6 +37,7 @@ from klopt.proof.faces import compressed, turned
 from klopt.proof.linear_systems import _by_disjoint_rows, _by_sparse_factor, shortest_correction
 from klopt.proof.split_columns import merged_columns
 from klopt.proof.statement import ConeStatement, QuadraticConstraint
+from klopt.proof.time_budget import budget
 
 U = Q(2) ** -53
 
@@ -458,6 +460,45 @@ def test_inequalities_that_follow_from_equations_are_met_with_them() -> None:
     assert upper(strict, [0.05, 0.05 + 2.0**-40], [2]) == math.inf
 
 
+@pytest.mark.parametrize("rows", [1, 4, 5, 8])
+def test_what_keeps_a_point_from_a_proof_is_named(rows: int) -> None:
+    """x = 1 twice and x = 2 have no solution; of many inequalities one that is violated comes first."""
+    A = [[1.0], [1.0], *([[1.0]] * rows)]
+    slacks = np.linspace(-0.5, -1.0, rows)
+    program = stated([1.0], A, [1.0, 2.0, *(1.5 + slacks)], Cones(zero=2, nonneg=rows))
+    end = upper_bound(program, PrimalWitness(np.array([1.5])))
+    assert end.value == math.inf
+    worst = f"inequality {rows + 1} is not proven at the point"
+    assert end.by == (NO_SOLUTION if rows < 5 else worst)
+    # Without the equations the first one is named, where there are few.
+    program = stated([1.0], A[2:], 1.5 + slacks, Cones(nonneg=rows))
+    end = upper_bound(program, PrimalWitness(np.array([1.5])))
+    first = "inequality 0 is not proven at the point"
+    assert end.by == (first if rows < 5 else f"inequality {rows - 1} is not proven at the point")
+
+
+def test_balls_have_matrices_of_their_own() -> None:
+    """x^2 <= 1 beside an objective of the curvature 1/1000."""
+    for x, feasible in ((1.5, False), (0.5, True), (-1.5, False)):
+        program = stated(
+            [0.0],
+            np.zeros((0, 1)),
+            [],
+            Cones(),
+            P=[[1e-3]],
+            quadratics=(ball([[0.0]], [0.0], 1.0), ball([[2.0]], [0.0], 1.0)),
+        )
+        assert (upper(program, [x]) < math.inf) is feasible
+
+
+def test_nothing_exact_is_begun_after_the_time() -> None:
+    """x + y = 1/10 twice: that one follows from the other takes rationals."""
+    program = stated([1.0, 1.0], [[1.0, 1.0], [1.0, 1.0]], [0.1, 0.1], Cones(zero=2))
+    with budget(time.perf_counter() - 1.0):
+        assert upper(program, [0.05, 0.06]) == math.inf
+    assert abs(upper(program, [0.05, 0.06]) - 0.1) < 0.1
+
+
 def ball(P: Any, q: Any, r: float) -> QuadraticConstraint:
     return QuadraticConstraint(sparse.csc_array(np.asarray(P, float)), np.asarray(q, float), r)
 
@@ -588,6 +629,16 @@ def test_the_evaluation_of_gram_matrices_is_charged() -> None:
     assert 0.98 * m * m * share < found - 1 < 1.05 * m * m * share
     # What has a default is charged as much as four roundings.
     assert found > shortest_correction(np.eye(m), Enclosure.of(np.ones(m))) / math.sqrt(m)
+
+
+def test_chains_are_solved_by_their_shortest_correction() -> None:
+    """d_k + d_{k+1} / 2 = -r_k in 30 rows: no longer than the least norm of a solution."""
+    m = 30
+    B = np.eye(m, m + 1) + 0.5 * np.eye(m, m + 1, 1)
+    r = np.cos(np.arange(m))
+    least = np.linalg.norm(np.linalg.lstsq(B, r, rcond=None)[0])
+    for matrix in (B, sparse.csr_array(B)):
+        assert least * (1 - 1e-9) <= shortest_correction(matrix, Enclosure.of(r)) < least * 1.0001
 
 
 def test_what_underflows_is_no_solution() -> None:
