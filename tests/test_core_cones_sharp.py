@@ -420,6 +420,10 @@ def test_variables_keep_to_their_bounds_on_the_way() -> None:
     assert upper(mirrored, [0.01, 1.47]) < math.inf
     # Without any room: x_1 = 1 stays, x_2 = 1/2 solves it.
     assert 1.0 <= upper(program, [1.0, 0.49]) < 1.0001
+    # Free variables move in the units 1 + |x|: x_1 = 0 by a hundredth of what x_2 = 100 does.
+    step = 2.0**-10
+    free = stated([1.0, 0.0], [[1.0, 1.0]], [100.0 + step], Cones(zero=1))
+    assert 0.0 < upper(free, [0.0, 100.0]) < 1.5 * step / 101
     # x_1 + x_2 = 3/2 has no solution with both at their bounds.
     both = [*rows, [0.0, 1.0]]
     fixed = stated([1.0, 0.0], both, [1.5, 1.0, 0.0, 0.25], Cones(zero=1, nonneg=3))
