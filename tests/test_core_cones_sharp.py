@@ -31,6 +31,7 @@ from klopt.proof.cone_membership import (
 from klopt.proof.cone_slack import enclose_slack, slack_summed_exactly
 from klopt.proof.cone_upper_bound import NO_SOLUTION, upper_bound
 from klopt.proof.cone_witnesses import ConeClaim, DualWitness, PrimalWitness
+from klopt.proof.convexity import curvature_beside
 from klopt.proof.enclosure import Enclosure
 from klopt.proof.exact_sums import exact_dot, exact_row_sums
 from klopt.proof.faces import compressed, turned
@@ -651,6 +652,20 @@ def test_what_underflows_is_no_solution() -> None:
     assert shortest_correction(np.array([[1e-251, 0.0]]), one) == math.inf
     found = shortest_correction(np.array([[1e-249, 0.0]]), one)
     assert Q(10) ** 249 * (1 - 4 * U) <= Q(found) <= Q(10) ** 249 * Q("1.00001")
+
+
+def test_curvature_that_underflows_is_none() -> None:
+    """1e-200 [[1, 2], [2, 1]] 1e-200 is not semidefinite, though its floats are 0."""
+    P = sparse.csc_array(1e-200 * np.array([[1.0, 2.0], [2.0, 1.0]]))
+    none = np.zeros(0, np.intp)
+    assert curvature_beside([(P, 1e-200)], none) is None
+    assert curvature_beside([(P, 1e-200), (P, 1e-210)], none) is None
+    good = sparse.csc_array(np.array([[2.0, 1.0], [1.0, 2.0]]))
+    assert curvature_beside([(good, 1e-200), (P, 1e-200)], none) is not None
+    # The eigenvalues of 3 [[1, 1 - e], [1 - e, 1]] are 6 and 3e: 5 roundings are charged, no more.
+    for e, proven in ((2.0**-52, False), (2.0**-48, True)):
+        near = sparse.csc_array(np.array([[1.0, 1.0 - e], [1.0 - e, 1.0]]))
+        assert (curvature_beside([(near, 3.0)], none) is not None) is proven
 
 
 # ---- slacks

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from klopt.arrays import FloatArray
-from klopt.proof.enclosure import ETA, INFLATION, UNIT_ROUNDOFF, gamma
+from klopt.proof.enclosure import INFLATION, UNIT_ROUNDOFF, enlarged, gamma
 from klopt.proof.rational_psd import rational_psd
 from klopt.proof.semidefinite import eigenvalue_floor, is_positive_semidefinite, radius_norm
 
@@ -85,7 +85,7 @@ def curvature_beside(terms: list[tuple[Any, float]], columns: Any) -> FloatArray
     # Each entry is a sum of products; one matrix as it is has no rounding.
     rounding = 0.0
     if [factor for _, factor in rows] != [1.0]:
-        rounding = radius_norm(size * (gamma(len(rows)) * INFLATION) + len(rows) * ETA)
+        rounding = radius_norm(enlarged(size * gamma(len(rows)), len(rows)))
     diagonal = H.diagonal()
     wanted = np.isin(support, columns)
     if wanted.sum() < np.size(columns) or not (diagonal[wanted] > 0).all():
