@@ -494,6 +494,17 @@ def test_balls_have_matrices_of_their_own() -> None:
             quadratics=(ball([[0.0]], [0.0], 1.0), ball([[2.0]], [0.0], 1.0)),
         )
         assert (upper(program, [x]) < math.inf) is feasible
+    # x_1^2 <= 1 with x_1 + x_2 = 1 next to (0.9, 0.1): nothing is exact, and 0.81 is less than 1.
+    step = 2.0**-30
+    equation = stated(
+        [1.0, 0.0],
+        [[1.0, 1.0]],
+        [1.0],
+        Cones(zero=1),
+        quadratics=(ball(np.diag([2.0, 0.0]), [0.0, 0.0], 1.0),),
+    )
+    assert upper(equation, [0.9, 0.1 + step]) < 0.9001
+    assert upper(equation, [1.1, step - 0.1]) == math.inf
 
 
 def test_nothing_exact_is_begun_after_the_time() -> None:
