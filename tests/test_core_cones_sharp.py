@@ -17,7 +17,7 @@ import pytest
 from scipy import sparse
 
 from klopt.model.cones import Cones
-from klopt.proof import linear_systems
+from klopt.proof import cone_lower_bound, cone_upper_bound, linear_systems
 from klopt.proof.cone_lower_bound import lower_bound
 from klopt.proof.cone_membership import (
     block_matrix,
@@ -192,6 +192,18 @@ def test_multipliers_off_the_diagonal_count_twice() -> None:
     scaled = stated([0.0], rows, [1.0, 0.0, 1.0], Cones(psd=(2,)))
     assert -3.5 < lower(scaled, [1.0, 0.35 * math.sqrt(2), 1.0]) <= 0
     assert lower(scaled, [1.0, 0.45 * math.sqrt(2), 1.0]) == -math.inf
+
+
+def test_exact_sums_are_tried_up_to_their_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """3 (0.1) - 3 (0.1) = 0, with multipliers at the boundary of their cone, without any room."""
+    program = stated([0.0], [[3.0], [-3.0]], [1.0, 1.0], Cones(soc=(2,)))
+    twice = stated([0.0, 0.0], [[1.0, 1.0], [1.0, 1.0]], [0.1, 0.1], Cones(zero=2))
+    for limit, proven in ((1, False), (2, True), (3, True)):
+        monkeypatch.setattr(cone_lower_bound, "MAX_EXACT_TERMS", limit)
+        monkeypatch.setattr(cone_upper_bound, "MAX_EXACT_TERMS", 2 * limit)
+        assert (lower(program, [0.1, 0.1]) > -math.inf) is proven
+        # Two equations of two terms each.
+        assert (upper(twice, [0.05, 0.06]) < math.inf) is proven
 
 
 def test_bounds_that_overflow_are_none() -> None:
