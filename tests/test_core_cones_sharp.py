@@ -17,7 +17,7 @@ import pytest
 from scipy import sparse
 
 from klopt.model.cones import Cones
-from klopt.proof import cone_lower_bound, cone_upper_bound, linear_systems
+from klopt.proof import cone_lower_bound, cone_upper_bound, convexity, linear_systems
 from klopt.proof.cone_lower_bound import lower_bound
 from klopt.proof.cone_membership import (
     block_matrix,
@@ -31,7 +31,7 @@ from klopt.proof.cone_membership import (
 from klopt.proof.cone_slack import enclose_slack, slack_summed_exactly
 from klopt.proof.cone_upper_bound import NO_SOLUTION, upper_bound
 from klopt.proof.cone_witnesses import ConeClaim, DualWitness, PrimalWitness
-from klopt.proof.convexity import curvature_beside
+from klopt.proof.convexity import curvature_beside, negative_curvature
 from klopt.proof.enclosure import Enclosure
 from klopt.proof.exact_sums import exact_dot, exact_row_sums
 from klopt.proof.faces import compressed, turned
@@ -689,6 +689,18 @@ def test_curvature_that_underflows_is_none() -> None:
     for e, proven in ((2.0**-52, False), (2.0**-48, True)):
         near = sparse.csc_array(np.array([[1.0, 1.0 - e], [1.0 - e, 1.0]]))
         assert (curvature_beside([(near, 3.0)], none) is not None) is proven
+
+
+def test_matrices_are_factored_up_to_their_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """[[2, 1], [1, 2]] and a third variable on the diagonal, or in the chain."""
+    monkeypatch.setattr(convexity, "MAX_ORDER", 2)
+    two = sparse.csc_array(np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 0.0]]))
+    chain = sparse.csc_array(np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 1.0, 2.0]]))
+    apart = sparse.csc_array(np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 5.0]]))
+    assert negative_curvature(two) == negative_curvature(apart) == 0.0
+    assert negative_curvature(chain) == math.inf
+    assert curvature_beside([(two, 1.0)], np.array([0])) is not None
+    assert curvature_beside([(chain, 1.0)], np.array([0])) is None
 
 
 # ---- slacks
