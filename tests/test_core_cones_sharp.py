@@ -194,6 +194,20 @@ def test_multipliers_off_the_diagonal_count_twice() -> None:
     assert lower(scaled, [1.0, 0.45 * math.sqrt(2), 1.0]) == -math.inf
 
 
+def test_dependent_columns_must_agree_in_the_objective() -> None:
+    """x_1 and x_2 with one column: x_1 + x_2 >= -1 bounds y (x_1 + x_2), not x_1 + 2 x_2, nor x_1 - x_2."""
+    rows = [[-1.0, -1.0], [0.0, 0.0]]
+    for c, bounded in (([1.0, 1.0], True), ([1.0, 2.0], False), ([1.0, -1.0], False)):
+        program = stated(c, rows, [1.0, 5.0], Cones(nonneg=2))
+        found = lower(program, [1.0 + 2.0**-30, 0.0])
+        assert (-1.00001 < found <= -1.0) if bounded else found == -math.inf
+    # A column of the double: 2 x_1 + x_2 >= -1 and 4 x_1 + 2 x_2.
+    double = stated([4.0, 2.0], [[-2.0, -1.0], [0.0, 0.0]], [1.0, 5.0], Cones(nonneg=2))
+    assert -2.00001 < lower(double, [2.0 + 2.0**-30, 0.0]) <= -2.0
+    opposite = stated([4.0, -2.0], [[-2.0, -1.0], [0.0, 0.0]], [1.0, 5.0], Cones(nonneg=2))
+    assert lower(opposite, [2.0 + 2.0**-30, 0.0]) == -math.inf
+
+
 def test_exact_sums_are_tried_up_to_their_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """3 (0.1) - 3 (0.1) = 0, with multipliers at the boundary of their cone, without any room."""
     program = stated([0.0], [[3.0], [-3.0]], [1.0, 1.0], Cones(soc=(2,)))
