@@ -96,14 +96,13 @@ def test_curvature_pays_for_a_correction_of_the_point() -> None:
 
 
 def test_multipliers_without_a_sign_move_by_their_own_size() -> None:
-    """Minimise x/2 subject to x = 3: multipliers of 0 and of -1000 are corrected to -1/2."""
-    program = stated([0.5], [[1.0]], [3.0], Cones(zero=1))
-    assert -10.0 < lower(program, [0.0], [3.0]) <= 1.5
-    assert -10.0 < lower(program, [-1.0], [3.0]) <= 1.5
-    assert -10.0 < lower(program, [1.0], [3.0]) <= 1.5
+    """Minimise (x_1 + x_2)/2 subject to x_1 + x_2 = 3: multipliers of 0 and 1 are corrected to -1/2."""
+    program = stated([0.5, 0.5], [[1.0, 1.0]], [3.0], Cones(zero=1))
+    for y in (0.0, -1.0, 0.2):
+        assert -10.0 < lower(program, [y], [3.0, 0.0]) <= 1.5
     # Here a tenth of the multiplier is the room that is needed.
-    far = stated([1000.0], [[1.0]], [3.0], Cones(zero=1))
-    assert -1e4 < lower(far, [-900.0], [3.0]) <= 3000
+    far = stated([1000.0, 1000.0], [[1.0, 1.0]], [3.0], Cones(zero=1))
+    assert -1e4 < lower(far, [-900.0], [3.0, 0.0]) <= 3000
 
 
 def test_another_matrix_makes_up_for_one_that_is_not_convex() -> None:
@@ -118,24 +117,25 @@ def test_another_matrix_makes_up_for_one_that_is_not_convex() -> None:
 
 
 def chain(gradients: list[float]) -> ConeStatement:
-    """x_j + z_j = 0 with 0 <= z_j <= 1, x_1 free and the other x_j >= 0; c_j as given, y = 0.
+    """Minimise (1 + g_j) x_j + z_j over x_j + z_j >= 0 and 0 <= z_j <= 1: the sum of min(0, -g_j).
 
-    A correction of length t moves each g_j by t: columns with a smaller g_j are solved next.
+    With y = 1 the gradients are g_j. A correction of length t moves each by t: columns whose x_j has no
+    upper bound and whose g_j is smaller are solved next.
     """
     n = len(gradients)
     eye, none = np.eye(n), np.zeros((n, n))
-    sign = np.hstack((-eye, none))[1:]
-    A = np.vstack((np.hstack((eye, eye)), sign, np.hstack((none, eye)), np.hstack((none, -eye))))
-    b = np.concatenate((np.zeros(n), np.zeros(n - 1), np.ones(n), np.zeros(n)))
-    return stated([*gradients, *np.zeros(n)], A, b, Cones(zero=n, nonneg=3 * n - 1))
+    A = np.vstack((np.hstack((-eye, -eye)), np.hstack((none, eye)), np.hstack((none, -eye))))
+    b = np.concatenate((np.zeros(n), np.ones(n), np.zeros(n)))
+    return stated([*(1.0 + np.array(gradients)), *np.ones(n)], A, b, Cones(nonneg=3 * n))
 
 
 def test_columns_that_a_correction_moves_are_solved_too() -> None:
-    """x = z = 0 is optimal; each of these gradients lies between the lengths of two corrections."""
+    """Each of these gradients lies between the lengths of two corrections; four are made."""
     d = 2.0**-10
-    program = chain([d, 0.5 * d, 1.05 * d, 1.3 * d])
-    found = lower(program, np.zeros(program.b.size))
-    assert -10 * d < found <= 0
+    gradients = [-d, 0.5 * d, 1.05 * d, 1.3 * d]
+    y = np.concatenate((np.ones(4), np.zeros(8)))
+    optimum = -sum(gradients[1:])
+    assert optimum - 10 * d < lower(chain(gradients), y) <= optimum + 1e-15
 
 
 def test_columns_that_are_solved_are_not_charged_for_what_others_need() -> None:
