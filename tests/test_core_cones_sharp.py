@@ -194,6 +194,24 @@ def test_multipliers_off_the_diagonal_count_twice() -> None:
     assert lower(scaled, [1.0, 0.45 * math.sqrt(2), 1.0]) == -math.inf
 
 
+def test_corrections_move_the_gradients_of_other_columns() -> None:
+    """Points prove how low the optimum is: with x_2 far out a change of its gradient is worth much."""
+    d, far, p = 2.0**-10, 1000.0, 2.0**-30
+    rows = [[0.0, 1.0], [0.0, -1.0], [1.0, 1.0], [0.0, 0.0]]
+    cones = Cones(nonneg=2, soc=(2,))
+    # (d - 1) x_1 - x_2 + p x_1^2 / 2 over x_1 + x_2 <= 1 and |x_2| <= far, at (1 - far, far).
+    program = stated([d - 1.0, -1.0], rows, [far, far, 1.0, 0.0], cones, P=[[p, 0.0], [0.0, 0.0]])
+    value = (Q(d) - 1) * (1 - Q(far)) - Q(far) + Q(p) * (1 - Q(far)) ** 2 / 2
+    assert -10.0 < lower(program, [0.0, 0.0, 1.0, 0.0]) <= value
+    # 2 d x_2 over |x_1 + x_2| <= 1 as a plain matrix, at (far, -far).
+    d, far = 2.0**-4, 2.0**10
+    rows = [[0.0, 1.0], [0.0, -1.0], [0.0, 0.0], [-1.0, -1.0], [0.0, 0.0]]
+    program = stated(
+        [0.0, 2 * d], rows, [far, far, 1.0, 0.0, 1.0], Cones(nonneg=2, psd=(2,)), plain=True
+    )
+    assert -400.0 < lower(program, [0.0, 0.0, 1.0, d, 1.0]) <= -2 * d * far
+
+
 def test_dependent_columns_must_agree_in_the_objective() -> None:
     """x_1 and x_2 with one column: x_1 + x_2 >= -1 bounds y (x_1 + x_2), not x_1 + 2 x_2, nor x_1 - x_2."""
     rows = [[-1.0, -1.0], [0.0, 0.0]]
