@@ -250,3 +250,19 @@ def test_a_memory_limit_of_a_solve_is_kept_and_named() -> None:
 def test_a_memory_limit_that_is_none_is_refused(value: object) -> None:
     with pytest.raises(klopt.InvalidSettings, match=r"memory_limit is .*; expected a whole number"):
         klopt.solve(LP, memory_limit=value)  # type: ignore[arg-type]
+
+
+def test_a_memory_limit_that_cannot_be_kept_is_refused_everywhere() -> None:
+    says = r"memory_limit is 99999999 bytes; the libraries .* at least 100000000 \(100M\)"
+    with pytest.raises(klopt.InvalidSettings, match=says):
+        klopt.solve(LP, memory_limit=99_999_999)
+    with pytest.raises(klopt.InvalidSettings, match=says):
+        klopt.plan(LP, memory_limit=99_999_999)
+    with pytest.raises(klopt.InvalidSettings, match=says):
+        klopt.compare(LP, memory_limit=99_999_999)
+
+
+def test_the_smallest_memory_limit_ends_and_proves_a_small_program() -> None:
+    # Denied a buffer, OpenBLAS asks for it without end: the libraries are loaded before the limit.
+    result = klopt.solve(LP, "highs", memory_limit=100_000_000, time_limit=30.0)
+    assert result.verdict is Verdict.OPTIMAL

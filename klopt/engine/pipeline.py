@@ -122,7 +122,8 @@ def solve(
         Bytes that the process of a backend may have: it runs in a child process then, where the
         system keeps the limit, unless `isolate` is False. A route that is foreseen to need more
         is refused, as it is without a limit where it would need more than the computer has left.
-        None or 0 sets no limit.
+        None or 0 sets no limit; one below 100,000,000 bytes, which the libraries take by
+        themselves, raises `InvalidSettings`.
 
     Returns
     -------
