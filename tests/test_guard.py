@@ -99,10 +99,9 @@ def test_a_child_that_left_processes_behind_is_not_used_again(tmp_path: Path) ->
 
 @pytest.mark.parametrize("hostile", [Forker(), PipeWriter(b"\0" * 7 + b"\x05hello")])
 def test_the_next_run_of_a_comparison_is_unaffected(hostile: Backend) -> None:
-    runs = klopt.compare(LP, [hostile, "highs"], repeat=2, time_limit=20.0, progress=False).runs
-    assert [run.backend for run in runs] == [hostile.name] * 2 + ["highs"] * 2
-    for run in runs[2:]:
-        assert run.verdict is Verdict.OPTIMAL
+    runs = klopt.compare(LP, [hostile, "highs"], repeat=1, time_limit=20.0, progress=False).runs
+    assert [run.backend for run in runs] == [hostile.name, "highs"]
+    assert runs[1].verdict is Verdict.OPTIMAL
 
 
 def header(word: bytes = b"sixteen letters.", number: int = 1, size: int = 5) -> bytes:
