@@ -154,7 +154,8 @@ def running(frame: FrameType | None) -> str:
     while frame is not None and len(names) < 3:
         module = frame.f_globals.get("__name__", "")
         if module.startswith("klopt"):
-            names.append(f"{module.rpartition('.')[2]}.{frame.f_code.co_name}")
+            place = f"{module.rpartition('.')[2]}.{frame.f_code.co_name}:{frame.f_lineno}"
+            names.append(place)
         frame = frame.f_back
     return " < ".join(names)
 

@@ -38,6 +38,7 @@ from klopt.problems._margin.forms import KernelMargin, Units, refuse_large_penal
 from klopt.problems._margin.proof import Penalty, epsilon_margin_proof, middle_of
 from klopt.problems._margin.witness import epsilon_margin_witness
 from klopt.proof.cone_witnesses import ConeClaim
+from klopt.proof.fill import dense_fits
 from klopt.proof.statement import ConeStatement
 
 __all__ = ["EpsilonMargin"]
@@ -156,6 +157,8 @@ class EpsilonMargin(KernelMargin):
 
     def sharper_bracket(self, bracket: Bracket) -> Bracket:
         """Return the bracket by a better floor of K, which takes a factorisation."""
+        if not dense_fits(self.K.size):
+            return bracket
         K = self.K.sharpened
         if K is self.K:
             return bracket

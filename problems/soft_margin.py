@@ -35,6 +35,7 @@ from klopt.problems._margin.forms import LabelledMargin, Units, refuse_large_pen
 from klopt.problems._margin.proof import Penalty, largest, soft_margin_proof
 from klopt.problems._margin.witness import soft_margin_witness
 from klopt.proof.cone_witnesses import ConeClaim
+from klopt.proof.fill import dense_fits
 from klopt.proof.statement import ConeStatement
 from klopt.witness.cone_witness import proven_ray
 
@@ -139,6 +140,8 @@ class SoftMargin(LabelledMargin):
 
     def sharper_bracket(self, bracket: Bracket) -> Bracket:
         """Return the bracket by a better floor of K, which takes a factorisation."""
+        if not dense_fits(self.K.size):
+            return bracket
         K = self.K.sharpened
         if K is self.K:
             return bracket

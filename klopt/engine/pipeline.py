@@ -56,10 +56,8 @@ MIN_RETRY_TOL = 1e-12
 MAX_RETRY_FACTOR = 0.1
 """A second run at a larger multiple of `tol` would return much the same answer."""
 
-CERTIFY_SHARE = 0.05
-"""Certifying may exceed the deadline by this share of the time limit ..."""
-MIN_CERTIFY_S = 0.5
-"""... or by this many seconds, whichever is longer: its last step may take as long again."""
+CERTIFY_S = 0.5
+"""Certifying may exceed the deadline by so many seconds: its last step may take as long again."""
 
 Run = Callable[[Backend, Form, Settings, Start | None], Answer]
 
@@ -393,7 +391,7 @@ def _budget(settings: Settings, began: float) -> AbstractContextManager[None]:
     limit = settings.time_limit
     if limit is None:
         return nullcontext()
-    return budget(began + limit + max(CERTIFY_SHARE * limit, MIN_CERTIFY_S))
+    return budget(began + limit + CERTIFY_S)
 
 
 def _certified(

@@ -15,10 +15,19 @@ from scipy import sparse
 
 from klopt.proof.time_budget import exhausted, remaining
 
-__all__ = ["bandwidth", "can_be_factored", "elimination_cost", "fits", "product_can_be_factored"]
+__all__ = [
+    "bandwidth",
+    "can_be_factored",
+    "dense_fits",
+    "elimination_cost",
+    "fits",
+    "product_can_be_factored",
+]
 
 PRODUCTS_PER_SECOND = 1.5e9
 """Of a sparse factorisation on a slow core."""
+DENSE_PRODUCTS_PER_SECOND = 1e10
+"""Of a dense one."""
 MAX_SECONDS = 20.0
 """No factorisation may be expected to take longer."""
 MAX_COUNTING = 3_000_000
@@ -30,6 +39,15 @@ MAX_PRODUCT_ENTRIES = 2e7
 def fits(products: float) -> bool:
     """Return whether so many products can be computed in the time that is left."""
     return products <= PRODUCTS_PER_SECOND * min(MAX_SECONDS, remaining())
+
+
+def dense_fits(order: int) -> bool:
+    """Return whether a dense symmetric matrix can be factored in the time that is left.
+
+    >>> dense_fits(10_000)
+    True
+    """
+    return order**3 / 3 <= DENSE_PRODUCTS_PER_SECOND * remaining()
 
 
 def can_be_factored(K: Any, passes: float = 1.0) -> bool:

@@ -105,9 +105,7 @@ def _rows(matrix: SparseMatrix) -> list[dict[int, Fraction]] | None:
     return rows
 
 
-def _order(
-    block: list[int], rows: list[dict[int, Fraction]], most: float
-) -> tuple[list[int], int]:
+def _order(block: list[int], rows: list[dict[int, Fraction]], most: float) -> tuple[list[int], int]:
     """In which order rows are taken off, fewest entries first, and how many entries that changes.
 
     The order is not finished where that is more than `most`, or time is up.

@@ -49,6 +49,7 @@ from klopt.proof.enclosure import (
     round_down,
     round_up,
 )
+from klopt.proof.fill import dense_fits
 from klopt.proof.kernel_product import enclose_in_blocks, enclose_in_slices, entry_bounds
 
 __all__ = [
@@ -285,7 +286,9 @@ def soft_margin_proof(K: Gram, y: FloatArray, C: Penalty, witness: Point) -> Bra
         total = min(total, total_bound(by_normal, n, C_max, K.factor_error()))
 
     charge = length_charge(total, n, C_max, -K.floor)
-    if charge > MAX_CHARGE * (1 + ends.lower) and K.sharpened is not K:
+    # A sharper floor takes a factorisation, which is not begun where there is no time for it.
+    loose = charge > MAX_CHARGE * (1 + ends.lower) and dense_fits(K.size)
+    if loose and K.sharpened is not K:
         return soft_margin_proof(K.sharpened, y, C, witness)
     upper = sum_up(ends.bound.value, charge)
     upper_by = BY_COEFFICIENTS
@@ -536,7 +539,9 @@ def epsilon_margin_proof(
         ends = _epsilon_margin_ends(K, y, C, epsilon, x, misses, bias, is_feasible)
 
     charge = product_up(-K.floor, largest(C), largest(C), K.size) if K.floor else 0.0
-    if charge > MAX_CHARGE * (1 + ends.lower) and K.sharpened is not K:
+    # A sharper floor takes a factorisation, which is not begun where there is no time for it.
+    loose = charge > MAX_CHARGE * (1 + ends.lower) and dense_fits(K.size)
+    if loose and K.sharpened is not K:
         return epsilon_margin_proof(K.sharpened, y, C, epsilon, witness)
     upper = ends.upper
     upper_by = BY_COEFFICIENTS
