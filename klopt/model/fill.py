@@ -20,6 +20,7 @@ from scipy import sparse
 __all__ = [
     "bandwidth",
     "can_be_factored",
+    "cholesky_fits",
     "dense_fits",
     "elimination_cost",
     "fits",
@@ -32,6 +33,8 @@ __all__ = [
 
 PRODUCTS_PER_SECOND = 1.5e9
 """Of a sparse factorisation on a slow core."""
+DENSE_PRODUCTS_PER_SECOND = 1e10
+"""Of a dense one."""
 MAX_SECONDS = 20.0
 """No factorisation may be expected to take longer."""
 MAX_COUNTING = 3_000_000
@@ -112,6 +115,15 @@ def fits(products: float, seconds: float = math.inf) -> bool:
     (True, False)
     """
     return products <= PRODUCTS_PER_SECOND * min(MAX_SECONDS, seconds)
+
+
+def cholesky_fits(order: int, seconds: float = math.inf) -> bool:
+    """Return whether a dense symmetric matrix can be factored in so many seconds.
+
+    >>> cholesky_fits(10_000), cholesky_fits(10_000, 1.0)
+    (True, False)
+    """
+    return order**3 / 3 <= DENSE_PRODUCTS_PER_SECOND * seconds
 
 
 def can_be_factored(K: Any, seconds: float = math.inf, passes: float = 1.0) -> bool:

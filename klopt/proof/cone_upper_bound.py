@@ -59,6 +59,8 @@ FEW_EQUATIONS = 4
 """Up to so many rows are solved as a dense matrix."""
 NO_SOLUTION = "no exact solution of the equations is proven next to x"
 """What keeps a point from proving an upper end where the equations are the obstacle."""
+NO_TIME = "the time limit is over"
+"""What keeps it where the checks were stopped."""
 
 
 def upper_bound(statement: ConeStatement, witness: PrimalWitness) -> ProvenEnd:
@@ -86,7 +88,9 @@ def _upper_bound(statement: ConeStatement, witness: PrimalWitness) -> ProvenEnd:
     # A witness may name any rows: those that are no inequalities are none to be met with equality.
     tight = np.asarray(witness.tight, np.intp)
     if tight.size:
-        tight = np.unique(tight)
+        # `unique` takes a fifth of a second for half a million rows.
+        if not (np.diff(tight) > 0).all():
+            tight = np.unique(tight)
         tight = tight[(tight >= cones.zero) & (tight < cones.zero + cones.nonneg)]
         tight = tight[~statement.vacuous[tight]]
     equations = np.concatenate((np.arange(cones.zero, dtype=np.intp), tight))
@@ -94,11 +98,15 @@ def _upper_bound(statement: ConeStatement, witness: PrimalWitness) -> ProvenEnd:
     # Sums that may be 0 are summed exactly: the equations, and inequalities without a margin.
     inequality = np.arange(cones.zero, cones.zero + cones.nonneg)
     doubtful = inequality[(slack.lower[inequality] < 0) & ~statement.vacuous[inequality]]
-    met = doubtful if not tight.size else np.setdiff1d(doubtful, tight)
+    met = doubtful if not tight.size else np.setdiff1d(doubtful, tight, assume_unique=True)
     flaw = _surely_violated(statement, x, slack, met)
     if flaw:
         return ProvenEnd(np.inf, flaw)
+    if exhausted():
+        return ProvenEnd(np.inf, NO_TIME)
     slack = slack_summed_exactly(statement, x, slack, np.concatenate((equations, doubtful)))
+    if exhausted():
+        return ProvenEnd(np.inf, NO_TIME)
 
     step = _Neighbourhood(np.zeros(x.size), 0.0)
     if not is_zero(slack[equations]).all():

@@ -26,6 +26,7 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.proof.enclosure import ETA, UNIT_ROUNDOFF, Enclosure, enlarged, gamma, round_up
+from klopt.proof.time_budget import exhausted
 
 __all__ = ["enclose_in_blocks", "enclose_in_slices", "entry_bounds"]
 
@@ -100,6 +101,11 @@ def enclose_in_slices(
     rad = np.empty(n)
     left = len(v) * 2.0 ** (1 - SLICES * bits)
     for start in range(0, n, ROWS):
+        # What there is no time for may be any number.
+        if exhausted():
+            mid[start:] = 0.0
+            rad[start:] = np.inf
+            break
         rows = slice(start, min(start + ROWS, n))
         scaled, exponents = _scaled(K[rows])
         shifts = exponents + v_exponent[0]

@@ -522,7 +522,7 @@ def _best_point(
             return upper_bound(statement, PrimalWitness(*moved)), moved[0]
         if not np.isfinite(end.value):
             tight = doubtful_rows(statement, point)
-            if tight.size:
+            if tight.size and not exhausted():
                 end = upper_bound(statement, PrimalWitness(point, tight))
         if np.isfinite(end.value) or not thorough or exhausted():
             return end, point
