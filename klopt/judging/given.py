@@ -49,6 +49,10 @@ MAX_MAGNITUDE = 1e100
 """Squares and products of larger entries leave the range of floats."""
 
 
+NO_OPTIMUM = (Stop.INFEASIBLE, Stop.UNBOUNDED, Stop.INFEASIBLE_OR_UNBOUNDED)
+"""What a maker says of a problem without an optimum."""
+
+
 class Given(Backend):
     """Stands in a route for whoever made the answer."""
 
@@ -77,6 +81,9 @@ class Claim:
         of a classifier beside its dual coefficients; None where it states none.
     bound_of
         How messages call what has that bound.
+    farkas, ray
+        Of a claim that there is no optimum: multipliers that contradict the constraints, and a
+        direction along which the objective improves without end. Such a claim has no point.
     """
 
     point: Point
@@ -85,6 +92,13 @@ class Claim:
     notes: tuple[str, ...] = ()
     bound: float | None = None
     bound_of: str = ""
+    farkas: FloatArray | None = None
+    ray: FloatArray | None = None
+
+    @property
+    def says_no_optimum(self) -> bool:
+        """Whether it is about a problem without an optimum, of which there is no point."""
+        return not (self.point.primal or self.point.dual) and self.stop in NO_OPTIMUM
 
 
 def judged(problem: Problem, claim: Claim, settings: Settings) -> Result:
@@ -121,7 +135,8 @@ def judged(problem: Problem, claim: Claim, settings: Settings) -> Result:
         if settings.time_limit is not None:
             undo.enter_context(budget(began + settings.time_limit))
 
-    attempt = call_within(enter, lambda: _attempt(problem, claim, settings))
+    judge = _attempt_without_optimum if claim.says_no_optimum else _attempt
+    attempt = call_within(enter, lambda: judge(problem, claim, settings))
     return combine(problem, settings, (attempt,), time.perf_counter() - began)
 
 
@@ -168,6 +183,36 @@ def _attempt(problem: Problem, claim: Claim, settings: Settings) -> Attempt:
 
     timings = Timings(built - began, 0.0, time.perf_counter() - built, 0.0)
     return Attempt(Route(way.formulation, Given()), answer, certificate, found, timings)
+
+
+def _attempt_without_optimum(problem: Problem, claim: Claim, settings: Settings) -> Attempt:
+    """The claim that there is no optimum, judged by its vectors."""
+    began = time.perf_counter()
+    formulation = problem.formulations()[0]
+    form = formulation.build()
+    built = time.perf_counter()
+    answer = Answer(
+        claim.stop,
+        _feasible_start(form, claim.ray),
+        native=claim.native,
+        farkas=claim.farkas,
+        ray=claim.ray,
+        notes=claim.notes,
+    )
+    certificate, found = certify(problem, formulation, form, answer, settings.tol, sharpen=False)
+    certificate = replace(certificate, notes=(*certificate.notes, *claim.notes))
+    timings = Timings(built - began, 0.0, time.perf_counter() - built, 0.0)
+    return Attempt(Route(formulation, Given()), answer, certificate, found, timings)
+
+
+def _feasible_start(form: Form, ray: FloatArray | None) -> FloatArray | None:
+    """A point from which a feasible one may be found: some way along the ray from 0."""
+    if ray is None or not isinstance(form, ConeForm):
+        return None
+    size = float(np.max(np.abs(ray), initial=0.0))
+    stated = form.b[np.isfinite(form.b)]
+    reach = 1 + float(np.max(np.abs(stated), initial=0.0))
+    return ray * (reach / size) if size else None
 
 
 def _refuse_unusable(point: Point) -> None:
