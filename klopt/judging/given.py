@@ -42,6 +42,7 @@ from klopt.model.problem import Formulation, Point, Problem
 from klopt.programs.program import Program
 from klopt.proof.certificate import Certificate, Verdict
 from klopt.proof.time_budget import budget
+from klopt.witness.sufficient import sufficient
 
 __all__ = ["Claim", "Given", "expected_arrays", "judged"]
 
@@ -132,6 +133,8 @@ def judged(problem: Problem, claim: Claim, settings: Settings) -> Result:
         # What overflows proves nothing; the user need not hear of it.
         undo.enter_context(np.errstate(all="ignore"))
         undo.enter_context(blas_threads(settings.threads))
+        # Half of the tolerance, so that constants and units leave the interval narrow enough.
+        undo.enter_context(sufficient(settings.tol / 2))
         if settings.time_limit is not None:
             undo.enter_context(budget(began + settings.time_limit))
 

@@ -134,10 +134,13 @@ class ConicData:
         dims = data["dims"]
         A_bounds, b_bounds = self._bounds
         # Without constraints CVXPY has no rows of the right width.
-        rows = sparse.csr_array(data["A"]) if data["b"].size else sparse.csr_array((0, c.size))
-        place = self.place
-        A = sparse.vstack([rows[:place], A_bounds, rows[place:]], format="csc")
-        b = np.concatenate((data["b"][:place], b_bounds, data["b"][place:]))
+        A = data["A"] if data["b"].size else sparse.csc_array((0, c.size))
+        b = data["b"]
+        if b_bounds.size:
+            place = self.place
+            rows = sparse.csr_array(A)
+            A = sparse.vstack([rows[:place], A_bounds, rows[place:]], format="csc")
+            b = np.concatenate((b[:place], b_bounds, b[place:]))
         cones = Cones(
             zero=dims.zero,
             nonneg=dims.nonneg + b_bounds.size,
@@ -158,11 +161,14 @@ class ConicData:
     def _bounds(self) -> tuple[sparse.csr_array, FloatArray]:
         """Bounds of the variables as rows: -x <= -lower, then x <= upper."""
         n = self.data["c"].size
+        program = self.data["param_prob"]
+        if all(getattr(program, f"{side}_bounds", None) is None for side in ("lower", "upper")):
+            return sparse.csr_array((0, n)), np.zeros(0)
         unit = sparse.eye_array(n, format="csr")
         matrices = [sparse.csr_array((0, n))]
         sides = [np.zeros(0)]
         for name, sign in (("lower_bounds", -1.0), ("upper_bounds", 1.0)):
-            bounds = getattr(self.data["param_prob"], name, None)
+            bounds = getattr(program, name, None)
             if bounds is not None:
                 finite = np.flatnonzero(np.isfinite(bounds))
                 matrices.append(sign * unit[finite])
