@@ -80,18 +80,26 @@ def judge_problem(problem: Any, *, settings: Settings) -> Result:
         return judged(program, _without_values(problem, raw), settings)
 
     x, known = _columns(reduction)
+    claimed = (_stop(problem), _quoted(problem))
     # Values that were changed since are judged, not those of the solver.
     if raw is not None and raw.x is not None and raw.y is not None and _agree(raw.x, x, known):
         program = ConeProgram(**reduction.arguments)
-        point = program.point(raw.x, raw.y)
-        notes = ["auxiliary variables and multipliers are those of the solver's own solution"]
-    else:
-        # The way back of duals is known for klopt's own reduction.
-        reduction = _reduced(problem)
-        program = ConeProgram(**reduction.arguments)
-        point, notes = _recomputed(reduction, program)
-    claim = Claim(point, _stop(problem), _quoted(problem), tuple(notes))
-    return judged(program, claim, settings)
+        note = "auxiliary variables and multipliers are those of the solver's own solution"
+        own = Claim(program.point(raw.x, raw.y), *claimed, (note,))
+        result = judged(program, own, settings)
+        if result.verdict.conclusive or known.all():
+            return result
+        # Auxiliary variables are not the user's: loose ones say nothing of the values.
+        completed_point(program.form, x, known)
+        note = "auxiliary variables are recomputed, multipliers those of the solver's own solution"
+        again = judged(program, Claim(program.point(x, raw.y), *claimed, (note,)), settings)
+        return again if again.verdict.conclusive else result
+
+    # The way back of duals is known for klopt's own reduction.
+    reduction = _reduced(problem)
+    program = ConeProgram(**reduction.arguments)
+    point, notes = _recomputed(reduction, program)
+    return judged(program, Claim(point, *claimed, tuple(notes)), settings)
 
 
 def _recomputed(reduction: CvxpyReduction, program: ConeProgram) -> tuple[Point, list[str]]:
@@ -119,10 +127,13 @@ def _without_values(problem: Any, raw: KeptSolution | None) -> Claim:
     if farkas is None and ray is None:
         note = f"CVXPY keeps no certificate of this solver for {problem.status!r}; {more}"
         return Claim(Point({}, {}), stop, _quoted(problem), (note,))
-    what = "multipliers" if ray is None else "direction"
-    if farkas is not None and ray is not None:
-        what = "multipliers and the direction"
-    note = f"judged are the {what} of the solver's own solution"
+    note = "what is judged are the multipliers and the direction of the solver's own solution"
+    if ray is None:
+        note = "what is judged are the multipliers of the solver's own solution"
+    if farkas is None:
+        note = "what is judged is the direction of the solver's own solution"
+    if stop is Stop.INFEASIBLE_OR_UNBOUNDED:
+        note += "; which of the two it is, the solver leaves open"
     return Claim(Point({}, {}), stop, _quoted(problem), (note,), farkas=farkas, ray=ray)
 
 

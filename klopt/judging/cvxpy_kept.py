@@ -90,7 +90,7 @@ def kept_reduction(problem: Any) -> CvxpyReduction | None:
         sign[: dims.zero] = -1.0
         A = A.multiply(sign[:, None])
         b = b * sign
-    if dims.exp and list(order) != [0, 1, 2]:
+    if dims.exp and order is not None and list(order) != [0, 1, 2]:
         rows = _exponential_rows(dims, order)
         A = A.tocsr()[rows]
         b = b[rows]
@@ -213,10 +213,13 @@ def _of_proxqp(problem: Any) -> KeptSolution | None:
 
 
 def _of_highs(problem: Any) -> KeptSolution | None:
-    _, _, raw = problem._solver_cache["HIGHS"]
+    solver, _, raw = problem._solver_cache["HIGHS"]
     if problem.status == "infeasible":
         has_ray, multipliers = raw["dual_ray"][1:3]
         return KeptSolution(None, -np.array(multipliers)) if has_ray else None
+    if problem.status == "unbounded":
+        has_ray, direction = solver.getPrimalRay()[1:3]
+        return KeptSolution(direction, None) if has_ray else None
     if problem.status != "optimal":
         return None
     solution = raw["solution"]

@@ -273,9 +273,7 @@ def _direct_proof(
     return None
 
 
-def _direct_points(
-    statement: ConeStatement, form: ConeForm, x: FloatArray
-) -> Iterator[FloatArray]:
+def _direct_points(statement: ConeStatement, form: ConeForm, x: FloatArray) -> Iterator[FloatArray]:
     """The point, then with more and more room in its rows and cones."""
     yield x
     for margin in RAISES:
