@@ -28,7 +28,7 @@ from klopt.model.problem import Point
 from klopt.problems import ConeProgram
 from klopt.programs.cvxpy_reduction import CvxpyReduction, reduced_by_cvxpy, refuse_others
 
-__all__ = ["judge_problem"]
+__all__ = ["judge_problem", "reduced_and_kept"]
 
 Mask = npt.NDArray[np.bool_]
 STOPS = {
@@ -72,9 +72,7 @@ def judge_problem(problem: Any, *, settings: Settings) -> Result:
             f"{', '.join(missing) or 'its objective'}; solve it first, or use klopt.solve(problem)"
         )
     refuse_others(problem)
-    # Semidefinite rows are compiled again, since CVXPY keeps them rounded.
-    reduction = kept_reduction(problem) or _reduced(problem)
-    raw = kept_solution(problem, reduction)
+    reduction, raw = reduced_and_kept(problem)
     if missing:
         program = ConeProgram(**reduction.arguments)
         return judged(program, _without_values(problem, raw), settings)
@@ -100,6 +98,13 @@ def judge_problem(problem: Any, *, settings: Settings) -> Result:
     program = ConeProgram(**reduction.arguments)
     point, notes = _recomputed(reduction, program)
     return judged(program, Claim(point, *claimed, tuple(notes)), settings)
+
+
+def reduced_and_kept(problem: Any) -> tuple[CvxpyReduction, KeptSolution | None]:
+    """Return the reduction of a solved problem, and the solver's own solution where it is kept."""
+    # Semidefinite rows are compiled again, since CVXPY keeps them rounded.
+    reduction = kept_reduction(problem) or _reduced(problem)
+    return reduction, kept_solution(problem, reduction)
 
 
 def _recomputed(reduction: CvxpyReduction, program: ConeProgram) -> tuple[Point, list[str]]:
