@@ -223,6 +223,25 @@ def test_loose_auxiliary_variables_say_nothing_of_the_values() -> None:
     assert klopt.judge(known.prob).verdict is Verdict.OPTIMAL
 
 
+def test_where_auxiliary_variables_are_missing_nothing_is_said_of_the_answer() -> None:
+    """A sum of eigenvalues has a matrix of them, which does not follow from the values alone."""
+    S = cp.Variable((3, 3), symmetric=True)
+    problem = cp.Problem(
+        cp.Minimize(cp.lambda_sum_largest(S, 2)), [cp.diag(S) == 1, S[0, 1] == 0.5]
+    )
+    problem.solve(solver="CLARABEL")
+    assert klopt.judge(problem).verdict is Verdict.OPTIMAL
+    # Other values than those of the solver: its own solution is of no use.
+    S.save_value(S.value + 1e-3 * np.eye(3))
+    result = klopt.judge(problem)
+    assert result.verdict is Verdict.UNPROVEN
+    assert result.lower <= 2.5 <= result.upper
+    notes = " ".join(result.certificate.notes)
+    assert "7 of 7 auxiliary variables, which CVXPY drops, were not recomputed" in notes
+    assert "nothing is said of it, but the interval holds" in notes
+    assert "is not optimal" not in notes
+
+
 # Altered answers
 
 

@@ -96,8 +96,10 @@ def judge_problem(problem: Any, *, settings: Settings) -> Result:
     # The way back of duals is known for klopt's own reduction.
     reduction = _reduced(problem)
     program = ConeProgram(**reduction.arguments)
-    point, notes = _recomputed(reduction, program)
-    return judged(program, Claim(point, *claimed, tuple(notes)), settings)
+    point, note = _recomputed(reduction, program)
+    notes = (note,) if note else ()
+    claim = Claim(point, *claimed, notes, is_complete=not note)
+    return judged(program, claim, settings)
 
 
 def reduced_and_kept(problem: Any) -> tuple[CvxpyReduction, KeptSolution | None]:
@@ -107,20 +109,20 @@ def reduced_and_kept(problem: Any) -> tuple[CvxpyReduction, KeptSolution | None]
     return reduction, kept_solution(problem, reduction)
 
 
-def _recomputed(reduction: CvxpyReduction, program: ConeProgram) -> tuple[Point, list[str]]:
+def _recomputed(reduction: CvxpyReduction, program: ConeProgram) -> tuple[Point, str]:
     """The point that values and duals of CVXPY lead to, and what is missing of it."""
-    notes = []
+    note = ""
     x, known = _columns(reduction)
     rows, known_rows = _rows(reduction)
     found = completed_point(program.form, x, known)
     if not found.all():
         left = int(np.count_nonzero(~found))
-        notes.append(
+        note = (
             f"{left} of {int(np.count_nonzero(~known))} auxiliary variables, which CVXPY drops, "
             "were not recomputed; klopt.solve of the CVXPY problem needs none of them"
         )
     y = completed_multipliers(program.form, x, rows / program.weights, known_rows)
-    return program.point(x, y), notes
+    return program.point(x, y), note
 
 
 def _without_values(problem: Any, raw: KeptSolution | None) -> Claim:

@@ -85,6 +85,9 @@ class Claim:
     farkas, ray
         Of a claim that there is no optimum: multipliers that contradict the constraints, and a
         direction along which the objective improves without end. Such a claim has no point.
+    is_complete
+        Whether all entries of the point are known. Of one that is not, nothing is said but the
+        interval.
     """
 
     point: Point
@@ -95,6 +98,7 @@ class Claim:
     bound_of: str = ""
     farkas: FloatArray | None = None
     ray: FloatArray | None = None
+    is_complete: bool = True
 
     @property
     def says_no_optimum(self) -> bool:
@@ -172,7 +176,10 @@ def _attempt(problem: Problem, claim: Claim, settings: Settings) -> Attempt:
     except (AttributeError, LookupError, ValueError) as error:
         # A bracket that cannot read the point says which array it misses.
         raise InvalidProblem(f"the answer does not fit {problem.describe()}: {error}") from error
-    if has_point:
+    if has_point and not claim.is_complete:
+        note = "parts of the answer are missing: nothing is said of it, but the interval holds"
+        certificate = _demoted(certificate, note)
+    elif has_point:
         certificate = _about_the_answer(problem, point, way, certificate, found)
         if claim.bound is not None:
             certificate = _about_the_bound(problem, claim.bound, claim.bound_of, certificate)
