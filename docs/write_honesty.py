@@ -44,7 +44,7 @@ Written by `python docs/write_honesty.py` from `docs/honesty.json`, which `pytho
 FOLDER` makes.
 
 {count} solvers that CVXPY {cvxpy} finds were given {library} programs of CVXPY's own test library and {public}
-public programs (Netlib, Maros-Meszaros, SDPLIB, DIMACS; those with at most {max_entries} entries in A), each by
+public programs (Netlib, Maros-Meszaros, SDPLIB, DIMACS; of at most {max_entries} entries in A), each by
 `problem.solve(solver=NAME)` with nothing else set, on one thread, with at most {seconds:g} s for a run. Then
 `klopt.judge(problem)` ({klopt}) said what is proven of the answer at a tolerance of {tol:g}. The optimum itself is
 enclosed by the best of all these proofs and one solve by klopt, so that a value is measured against an interval
