@@ -72,7 +72,7 @@ def raised_point(form: ConeForm, x: FloatArray, margin: float) -> FloatArray | N
     >>> A = sparse.csc_array([[-1.0, 0.0], [0.0, -1.0], [0.0, 0.0]])
     >>> form = ConeForm([1.0, 0.0], A, np.array([0.0, 0.0, 4.0]), Cones(soc=(3,)))
     >>> moved = raised_point(form, np.array([5.0 - 1e-9, 3.0]), 1e-12)
-    >>> 5.0 < moved[0] < 5.0 + 1e-10
+    >>> bool(5.0 < moved[0] < 5.0 + 1e-10)
     True
     """
     s = form.b - form.A @ x
