@@ -219,13 +219,17 @@ def _first_conclusive(
         if attempts and route.backend.repeats(route.formulation.needs, frozenset(tried)):
             continue
 
-        slice_ = left
+        slice_ = whole = left
         if any(later.backend is not route.backend for later, _ in queue):
             if piece is None and _ran_out_of_time(attempts, route.backend):
                 continue
             slice_ = _slice(left, piece, route.backend)
+            whole = _slice(left, None, route.backend)
+        # An answer that came in time is judged even if that takes longer than its slice.
+        judged_until = _deadline(whole)
 
-        for attempt in _attempts(problem, route, slice_, point, isolate, tell=point is given):
+        asked = (problem, route, slice_, point, isolate)
+        for attempt in _attempts(*asked, judged_until, tell=point is given):
             attempts.append(attempt)
             if attempt.point is not None:
                 point = attempt.point
@@ -236,6 +240,13 @@ def _first_conclusive(
         if piece is not None and _was_stopped(attempts[-1], slice_):
             queue.append((route, SLICE_GROWTH * piece))
     return result
+
+
+def _deadline(settings: Settings) -> float | None:
+    """When the time limit of the settings is over, by `time.perf_counter`; None without one."""
+    if settings.time_limit is None:
+        return None
+    return time.perf_counter() + settings.time_limit
 
 
 def _first_slice(route: Route) -> float | None:
@@ -308,6 +319,7 @@ def _attempts(
     settings: Settings,
     point: Point | None,
     isolate: bool | None,
+    judged_until: float | None,
     *,
     tell: bool,
 ) -> Iterator[Attempt]:
@@ -321,11 +333,13 @@ def _attempts(
         The formulation and the backend.
     point
         Where to start; the second attempt starts from what the first one found.
+    judged_until
+        Until when its proof may be looked for, by `time.perf_counter`; None without a limit.
     tell
         Whether the user gave the point and wants to know what became of it.
     """
     began = time.perf_counter()
-    first = _attempt(problem, route, settings, point, isolate, tell=tell)
+    first = _attempt(problem, route, settings, point, isolate, judged_until, tell=tell)
     yield first
 
     if not _is_nearly_proven(first, settings.tol):
@@ -336,7 +350,8 @@ def _attempts(
     ask = max(RETRY_FACTOR * settings.tol, MIN_RETRY_TOL)
     left = _with_time_left(settings, began)
     if ask <= MAX_RETRY_FACTOR * settings.tol and left.time_limit != MIN_TIME_LIMIT_S:
-        yield _attempt(problem, route, left, first.point, isolate, tell=False, ask=ask)
+        found = (first.point, isolate, judged_until)
+        yield _attempt(problem, route, left, *found, tell=False, ask=ask)
 
 
 def _is_nearly_proven(attempt: Attempt, tol: float) -> bool:
@@ -360,6 +375,7 @@ def _attempt(
     settings: Settings,
     point: Point | None,
     isolate: bool | None,
+    judged_until: float | None,
     *,
     tell: bool,
     ask: float | None = None,
@@ -368,7 +384,7 @@ def _attempt(
 
     Parameters
     ----------
-    problem, route, settings, point, isolate, tell
+    problem, route, settings, point, isolate, judged_until, tell
         As in `_attempts`.
     ask
         The tolerance that the backend is asked for, if it is not that of the certificate.
@@ -408,7 +424,7 @@ def _attempt(
         # What overflows proves nothing; the user need not hear of it.
         undo.enter_context(np.errstate(all="ignore"))
         undo.enter_context(blas_threads(settings.threads))
-        undo.enter_context(_budget(settings, began))
+        undo.enter_context(_budget(judged_until))
 
     certificate, found, exact = call_within(
         enter, lambda: _certified(problem, route, form, answer, settings)
@@ -438,12 +454,11 @@ def _not_run(route: Route, settings: Settings, why: str, note: str, seconds: flo
     return Attempt(route, answer, certificate, None, timings)
 
 
-def _budget(settings: Settings, began: float) -> AbstractContextManager[None]:
+def _budget(judged_until: float | None) -> AbstractContextManager[None]:
     """Until when a repair of a proof may begin: an answer that used up its time is judged too."""
-    limit = settings.time_limit
-    if limit is None:
+    if judged_until is None:
         return nullcontext()
-    return budget(began + limit + CERTIFY_S)
+    return budget(judged_until + CERTIFY_S)
 
 
 def _certified(
