@@ -11,19 +11,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from scipy import sparse
 
 from klopt.arrays import FloatArray
-from klopt.certificates.exact_witness import exact_columns, exact_product, solved_exactly
-from klopt.model.cones import Cones, svec_diagonal, svec_entries
-from klopt.worst_cases.interior_point import Pair, solved
+from klopt.certificates.exact_witness import Column, solved_exactly
+from klopt.model.cones import Cones
+from klopt.worst_cases.interior_point import Pair, Region, best_of, furthest_inside
+from klopt.worst_cases.multiplier_side import shortened
 from klopt.worst_cases.program import PerformanceProgram
 
 __all__ = ["ExampleSide"]
-
-LARGEST = 1e3
-"""The trace of an inner example may be this much larger than 1 plus that of the best one."""
-KEPT_DIGITS = 2.0**-70
 
 Vector = list[Fraction]
 
@@ -34,10 +30,18 @@ class ExampleSide:
 
     program: PerformanceProgram
 
+    @property
+    def region(self) -> Region:
+        """The conditions."""
+        A, b = self.program.rows
+        cones = self.program.cones
+        zero = cones.zero
+        others = Cones(nonneg=cones.nonneg, psd=cones.psd)
+        return Region(A[:zero], b[:zero], A[zero:], b[zero:], others)
+
     def best(self, backend: str, seconds: float) -> Pair | None:
         """Return the best example in floats."""
-        A, b = self.program.rows
-        return solved(-self.program.cost, A, b, self.program.cones, backend, seconds)
+        return best_of(-self.program.cost, self.region, backend, seconds)
 
     def inner(
         self, best: FloatArray, near: float, backend: str, seconds: float
@@ -45,52 +49,30 @@ class ExampleSide:
         """Return an example as far inside all conditions as a value lower by a share allows."""
         program = self.program
         value = float(program.cost @ best)
-        constant = program.objective.constant
-        lowest = value - near * max(abs(value + constant), 1e-6)
-        A, b = program.rows
-        cones = program.cones
-        m = len(program.values)
-        diagonal = m + svec_diagonal(program.order)
-        inside = np.zeros(b.size)
-        inside[cones.zero : cones.zero + cones.nonneg] = 1.0
-        at = cones.zero + cones.nonneg
-        for order in cones.psd:
-            i, j = svec_entries(order)
-            inside[at : at + i.size] = i == j
-            at += i.size
-        # A x + t inside <= b,  t <= 1,  trace of G <= largest,  value >= lowest
-        limits = np.zeros((3, program.size + 1))
-        limits[0, -1] = 1.0
-        limits[1, diagonal] = 1.0
-        limits[2, :-1] = -program.cost
-        limit = [1.0, LARGEST * (1 + np.abs(best[diagonal]).sum()), -lowest]
-        widened = sparse.csr_array(sparse.hstack([A, sparse.csr_array(inside[:, None])]))
-        zero = cones.zero
-        rows = sparse.vstack(
-            [widened[:zero], sparse.csr_array(limits), widened[zero:]], format="csr"
-        )
-        right = np.concatenate([b[:zero], limit, b[zero:]])
-        wider = Cones(zero=zero, nonneg=cones.nonneg + 3, psd=cones.psd)
-        cost = np.zeros(program.size + 1)
-        cost[-1] = -1.0
-        pair = solved(cost, rows, right, wider, backend, seconds)
-        return None if pair is None else pair.x[:-1]
+        lower = near * max(abs(value + float(program.objective.constant)), 1e-6)
+        found = furthest_inside(self.region, -program.cost, lower - value, backend, seconds)
+        return None if found is None else found[1]
 
     def exact(self, x: FloatArray) -> Vector | None:
         """Return an example near x that satisfies the equations exactly; None where there is none."""
-        A, b = self.program.rows
-        zero = self.program.equations
-        found = [Fraction(round(value / KEPT_DIGITS)) * Fraction(KEPT_DIGITS) for value in x]
+        return self.exact_near([Fraction(value) for value in x.tolist()], x)
+
+    def exact_near(self, x: Vector, sizes: FloatArray) -> Vector | None:
+        """Return the same for fractions; those of large size are moved rather than others."""
+        program = self.program
+        zero = program.equations
+        found = [shortened(value) for value in x]
         if not zero:
             return found
-        E = A[:zero]
-        left = [
-            Fraction(right) - value
-            for right, value in zip(b[:zero].tolist(), exact_product(E, found), strict=True)
-        ]
-        moved = solved_exactly(
-            exact_columns(sparse.csc_array(E)), dict(enumerate(left)), 1e-30 + np.abs(x)
-        )
+        rows, b = program.exact_rows
+        columns: list[Column] = [[] for _ in range(program.size)]
+        left: dict[int, Fraction] = {}
+        for i in range(zero):
+            left[i] = b[i]
+            for place, value in rows[i].items():
+                columns[place].append((i, value))
+                left[i] -= value * found[place]
+        moved = solved_exactly(columns, left, 1e-30 + np.abs(sizes))
         if moved is None:
             return None
         return [a + b for a, b in zip(found, moved, strict=True)]

@@ -24,7 +24,7 @@ from klopt.model.cones import Cones, svec_diagonal, svec_entries
 from klopt.worst_cases.interior_point import solved
 from klopt.worst_cases.multiplier_side import MultiplierSide, matrix_of
 from klopt.worst_cases.origin import echelon
-from klopt.worst_cases.program import PerformanceProgram
+from klopt.worst_cases.program import Indices, PerformanceProgram
 
 __all__ = ["multiplier_face"]
 
@@ -47,10 +47,19 @@ def multiplier_face(
         if margin > MARGIN or time.perf_counter() > deadline or rounds == ROUNDS - 1:
             break
         smaller = _by_recession(side, backend, deadline)
-        if smaller is None:
+        if smaller is None or not _is_consistent(smaller):
             break
         side = _by_single_points(smaller)
     return side, margin
+
+
+def _is_consistent(side: MultiplierSide) -> bool:
+    """Whether the equations of the multipliers have a solution: a wrong direction leaves none."""
+    E, e = side.equations
+    if not side.used.size:
+        return not e.any()
+    y, *_ = np.linalg.lstsq(E.toarray(), e)
+    return bool(np.abs(E @ y - e).max(initial=0.0) <= 1e-9 * (1 + np.abs(e).max(initial=0.0)))
 
 
 def _by_single_points(side: MultiplierSide) -> MultiplierSide:
@@ -129,7 +138,9 @@ def _by_recession(side: MultiplierSide, backend: str, deadline: float) -> Multip
     right[0] = 1.0
     orders = tuple(order for order in (others.size, *program.cones.psd[1:]) if order)
     cones = Cones(zero=1 + equations.size, nonneg=inequalities.size + 1, psd=orders)
-    pair = solved(np.zeros(program.size), rows, right, cones, backend, deadline - time.perf_counter())
+    pair = solved(
+        np.zeros(program.size), rows, right, cones, backend, deadline - time.perf_counter()
+    )
     if pair is None:
         return None
     strict = -(A[inequalities] @ pair.x)
@@ -149,7 +160,7 @@ def _by_recession(side: MultiplierSide, backend: str, deadline: float) -> Multip
 
 
 def _rounded(
-    side: MultiplierSide, X: FloatArray, inequalities: FloatArray, strict: FloatArray
+    side: MultiplierSide, X: FloatArray, inequalities: Indices, strict: FloatArray
 ) -> MultiplierSide | None:
     """The face of a direction whose range is spanned by short vectors."""
     n = side.program.order
@@ -170,16 +181,16 @@ def _rounded(
         error = np.abs(np.array(short, dtype=float).T - N).max()
         if error > 5e-3:
             continue
-        kernel = []
+        kernel: list[tuple[Fraction, ...]] = []
         for column in short:
-            vector = [Fraction(0)] * n
+            entries = [Fraction(0)] * n
             for place, value in zip(others.tolist(), column, strict=True):
-                vector[place] = value
-            kernel.append(tuple(vector))
+                entries[place] = value
+            kernel.append(tuple(entries))
         points = tuple(int(others[p]) for p in pivots)
         old = []
-        for vector_ in side.kernel:
-            changed = list(vector_)
+        for earlier in side.kernel:
+            changed = list(earlier)
             for p, vector in zip(points, kernel, strict=True):
                 share = changed[p]
                 changed = [a - share * b for a, b in zip(changed, vector, strict=True)]

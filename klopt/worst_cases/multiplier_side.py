@@ -22,23 +22,28 @@ import numpy as np
 from scipy import sparse
 
 from klopt.arrays import FloatArray
-from klopt.certificates.exact_witness import Column, exact_product, solved_exactly
+from klopt.certificates.exact_witness import Column, solved_exactly
 from klopt.model.cones import Cones, svec_entries, svec_size
-from klopt.worst_cases.interior_point import Pair, solved
-from klopt.worst_cases.program import PerformanceProgram
+from klopt.worst_cases.interior_point import Pair, Region, best_of, furthest_inside
+from klopt.worst_cases.program import Indices, PerformanceProgram
 
-__all__ = ["MultiplierSide", "matrix_of"]
+__all__ = ["NEAR", "SHARES", "MultiplierSide", "matrix_of", "shortened"]
 
-SHARES = (0.0, 1e-3, 1e-2, 0.1, 0.3, 1.0)
-"""Shares of the inner multipliers, tried in this order."""
-NEAR = (1e-8, 1e-6, 1e-4)
+SHARES = (1e-3, 1e-2, 0.1, 0.3, 1.0)
+"""Shares of inner vectors, tried in this order."""
+NEAR = (1e-8, 1e-7, 4e-7, 1e-5, 1e-4, 1e-3)
 """By which share the bound of inner multipliers, or the value of an inner example, may be worse."""
 LARGEST = 1e4
 """Inner multipliers may be this much larger than 1 plus the best ones."""
-KEPT_DIGITS = 2.0**-70
-"""Multipliers are rounded to multiples of this before equations are solved, to keep them short."""
+KEPT_BITS = 70
+"""Numbers are rounded to multiples of 2^-70 before equations are solved, to keep them short."""
 
 Vector = list[Fraction]
+
+
+def shortened(value: Fraction) -> Fraction:
+    """Return the nearest multiple of 2^-70."""
+    return Fraction(round(value * 2**KEPT_BITS), 2**KEPT_BITS)
 
 
 def matrix_of(entries: FloatArray, order: int) -> FloatArray:
@@ -66,21 +71,23 @@ class MultiplierSide:
     """Vectors n with Sn = 0; entry `pivots[k]` of vector k is 1, of the others 0."""
 
     @cached_property
-    def used(self) -> FloatArray:
+    def used(self) -> Indices:
         """The rows that have multipliers, those of G aside."""
         return np.array([r for r in self.program.free_rows if r not in self.unused], dtype=np.intp)
 
     @cached_property
-    def inequalities(self) -> FloatArray:
+    def inequalities(self) -> Indices:
         """Places among `used` whose multipliers are at least 0."""
         zero = self.program.equations
         lines = len(self.program.conditions)
         return np.flatnonzero((self.used >= zero) & (self.used < lines))
 
     @cached_property
-    def other_points(self) -> FloatArray:
+    def other_points(self) -> Indices:
         """The rows of S that are not determined by others."""
-        return np.setdiff1d(np.arange(self.program.order), np.array(self.pivots, dtype=np.intp))
+        every = np.arange(self.program.order, dtype=np.intp)
+        found: Indices = np.setdiff1d(every, np.array(self.pivots, dtype=np.intp))
+        return found
 
     @cached_property
     def gradient(self) -> sparse.csr_array:
@@ -151,127 +158,77 @@ class MultiplierSide:
         """Return the best multipliers in floats."""
         E, e = self.equations
         A, b, cones = self.cone_rows()
-        return self._solved(self.bound_cost, E, e, A, b, cones, backend, seconds)
+        return best_of(self.bound_cost, Region(E, e, A, b, cones), backend, seconds)
 
     def margin(self, backend: str, seconds: float) -> float:
-        """Return how far inside their cones multipliers can be, at most 1; negative if not at all."""
-        inner = self._inner(LARGEST, np.inf, backend, seconds)
-        return -np.inf if inner is None else float(inner[-1])
+        """Return how far inside their cones multipliers can be, at most 1; -inf if not at all."""
+        E, e = self.equations
+        A, b, cones = self.cone_rows()
+        total = np.zeros(self.used.size)
+        total[self.inequalities] = 1.0
+        found = furthest_inside(Region(E, e, A, b, cones), total, LARGEST, backend, seconds)
+        return -np.inf if found is None else found[0]
 
     def inner(
         self, best: FloatArray, near: float, backend: str, seconds: float
     ) -> FloatArray | None:
         """Return multipliers as far inside their cones as a bound that is worse by a share allows."""
         value = float(self.bound_cost @ best)
-        constant = self.program.objective.constant
-        worse = value + near * max(abs(value + constant), 1e-6)
-        largest = LARGEST * (1 + np.abs(best).max(initial=0.0))
-        inner = self._inner(largest, worse, backend, seconds)
-        return None if inner is None else inner[:-1]
-
-    def _inner(
-        self, largest: float, worst: float, backend: str, seconds: float
-    ) -> FloatArray | None:
-        """Multipliers of bounded sum and bound that are furthest inside, and how far that is."""
+        worse = near * max(abs(value + float(self.program.objective.constant)), 1e-6)
         E, e = self.equations
         A, b, cones = self.cone_rows()
-        inside = np.zeros(b.size)
-        inside[: cones.nonneg] = 1.0
-        at = cones.nonneg
-        for order in cones.psd:
-            i, j = svec_entries(order)
-            inside[at : at + i.size] = i == j
-            at += i.size
-        # A y + t inside <= b,  t <= 1,  sum of y_i <= largest,  bound <= worst
-        count = self.used.size
-        limits = np.zeros((3, count + 1))
-        limits[0, -1] = 1.0
-        limits[1, self.inequalities] = 1.0
-        limits[2, :-1] = self.bound_cost
-        limit = np.array([1.0, largest, worst])
-        finite = np.isfinite(limit)
-        widened = sparse.hstack([A, sparse.csr_array(inside[:, None])])
-        rows = sparse.vstack([sparse.csr_array(limits[finite]), widened], format="csr")
-        right = np.concatenate([limit[finite], b])
-        wider = Cones(nonneg=cones.nonneg + int(finite.sum()), psd=cones.psd)
-        cost = np.zeros(count + 1)
-        cost[-1] = -1.0
-        E_wide = sparse.hstack([E, sparse.csr_array((E.shape[0], 1))], format="csr")
-        pair = self._solved(cost, E_wide, e, rows, right, wider, backend, seconds)
-        return None if pair is None else pair.x
-
-    def _solved(
-        self,
-        cost: FloatArray,
-        E: sparse.csr_array,
-        e: FloatArray,
-        A: sparse.csr_array,
-        b: FloatArray,
-        cones: Cones,
-        backend: str,
-        seconds: float,
-    ) -> Pair | None:
-        # Equations without entries say nothing, or 0 = 0 up to rounding.
-        kept = np.diff(E.indptr) > 0
-        rows = sparse.vstack([E[kept], A], format="csr")
-        whole = Cones(zero=int(np.count_nonzero(kept)), nonneg=cones.nonneg, psd=cones.psd)
-        return solved(cost, rows, np.concatenate([e[kept], b]), whole, backend, seconds)
+        region = Region(E, e, A, b, cones)
+        found = furthest_inside(region, self.bound_cost, value + worse, backend, seconds)
+        return None if found is None else found[1]
 
     # Exactly
 
     @cached_property
     def exact_equations(self) -> tuple[list[Column], Vector]:
         """The equations in fractions, by column."""
-        m = len(self.program.values)
-        n = self.program.order
-        gradient = sparse.csc_array(self.gradient)
-        triangle = [
-            (p, q) for p, q in zip(*(part.tolist() for part in svec_entries(n)), strict=True)
-        ]
+        program = self.program
+        m = len(program.values)
+        n = program.order
+        down, across = (part.tolist() for part in svec_entries(n))
 
-        def below(entries: dict[int, Fraction]) -> dict[int, Fraction]:
-            """SN for a matrix given by its triangle, off-diagonal entries doubled."""
-            found: dict[int, Fraction] = {}
-            for place, value in entries.items():
-                p, q = triangle[place]
-                for row, other in {(p, q), (q, p)}:
-                    part = value if p == q else value / 2
+        def equations_of(row: dict[int, Fraction]) -> dict[int, Fraction]:
+            """What a row of A, or the objective, has in the equations."""
+            found = {place: value for place, value in row.items() if place < m}
+            for place, value in row.items():
+                if place < m:
+                    continue
+                p, q = down[place - m], across[place - m]
+                part = value if p == q else value / 2
+                for point, other in {(p, q), (q, p)}:
                     for k, vector in enumerate(self.kernel):
                         if vector[other]:
-                            at = m + k * n + row
+                            at = m + k * n + point
                             found[at] = found.get(at, Fraction(0)) + part * vector[other]
-            return found
+            return {place: value for place, value in found.items() if value}
 
-        columns: list[Column] = []
-        for r in range(self.used.size):
-            part = slice(gradient.indptr[r], gradient.indptr[r + 1])
-            places = zip(
-                gradient.indices[part].tolist(), gradient.data[part].tolist(), strict=True
-            )
-            entries: dict[int, Fraction] = {}
-            gram: dict[int, Fraction] = {}
-            for place, value in places:
-                (entries if place < m else gram)[place - (0 if place < m else m)] = Fraction(value)
-            columns.append(list((entries | below(gram)).items()))
-        right = [Fraction(value) for value in self.program.cost[:m].tolist()]
-        right += [Fraction(0)] * (n * len(self.kernel))
-        cost = {k: Fraction(v) for k, v in enumerate(self.program.cost[m:].tolist()) if v}
-        for place, value in below(cost).items():
+        rows, _ = program.exact_rows
+        columns = [list(equations_of(rows[r]).items()) for r in self.used.tolist()]
+        right = [Fraction(0)] * (m + n * len(self.kernel))
+        cost = {place: value for place, value in enumerate(program.exact_cost) if value}
+        for place, value in equations_of(cost).items():
             right[place] = value
         return columns, right
 
     def exact(self, y: FloatArray) -> Vector | None:
         """Return multipliers near y that satisfy the equations exactly; None where there are none."""
+        return self.exact_near([Fraction(value) for value in y.tolist()], y)
+
+    def exact_near(self, y: Vector, sizes: FloatArray) -> Vector | None:
+        """Return the same for fractions; those of large size are moved rather than others."""
         columns, right = self.exact_equations
-        rounded = y.copy()
-        rounded[self.inequalities] = np.maximum(rounded[self.inequalities], 0.0)
-        found = [Fraction(round(value / KEPT_DIGITS)) * Fraction(KEPT_DIGITS) for value in rounded]
+        found = [shortened(value) for value in y]
+        for place in self.inequalities.tolist():
+            found[place] = max(found[place], Fraction(0))
         left = dict(enumerate(right))
         for column, value in zip(columns, found, strict=True):
             for equation, entry in column:
                 left[equation] -= entry * value
-        room = 1e-30 + np.abs(y)
-        moved = solved_exactly(columns, left, room)
+        moved = solved_exactly(columns, left, 1e-30 + np.abs(sizes))
         if moved is None:
             return None
         return [a + b for a, b in zip(found, moved, strict=True)]
@@ -280,14 +237,14 @@ class MultiplierSide:
         """Return the multipliers of all rows, S included."""
         program = self.program
         m = len(program.values)
-        S = [
-            value - Fraction(cost)
-            for value, cost in zip(
-                exact_product(self.gradient[m:], y), program.cost[m:].tolist(), strict=True
-            )
-        ]
-        found = [Fraction(0)] * program.rows[1].size
+        rows, b = program.exact_rows
+        S = [-value for value in program.exact_cost[m:]]
+        found = [Fraction(0)] * len(b)
         for row, value in zip(self.used.tolist(), y, strict=True):
             found[row] = value
+            if value:
+                for place, factor in rows[row].items():
+                    if place >= m:
+                        S[place - m] += value * factor
         found[program.gram_rows] = S
         return found

@@ -12,8 +12,8 @@ case does not change when the points P are 0.
 *Proof.* The map z -> sum z_i (T'A_iT - A_i) is 0 on the kernel of z -> sum z_i a_i, as B N = 0 for a
 symmetric B implies T'BT = B; so it factors through the latter.
 
-N is found in floats. Where PEPit's factors are rounded the premise holds up to that rounding, and
-what is stated is the program with these points at 0.
+N is found in floats. Where factors are rounded the premise holds up to that rounding, and what is
+stated is the program with these points at 0.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.worst_cases.program import (
     Affine,
-    Condition,
     MatrixCondition,
     PerformanceProgram,
 )
@@ -39,7 +38,10 @@ RANK_TOL = 1e-10
 def with_origin(program: PerformanceProgram) -> PerformanceProgram:
     """Return the program without the points and values that nothing depends on (Lemma W1).
 
-    >>> distance = Affine({}, {(0, 0): 1.0, (1, 0): -2.0, (1, 1): 1.0}, -1.0)
+    >>> from fractions import Fraction
+    >>> from klopt.worst_cases.program import Condition
+    >>> one = Fraction(1)
+    >>> distance = Affine({}, {(0, 0): one, (1, 0): -2 * one, (1, 1): one}, -one)
     >>> program = PerformanceProgram(("x", "z"), (), distance, (Condition("start", distance, False),))
     >>> len(with_origin(program).points)
     1
@@ -49,7 +51,7 @@ def with_origin(program: PerformanceProgram) -> PerformanceProgram:
     factors = np.zeros((len(expressions), len(program.values)))
     for i, expression in enumerate(expressions):
         for k, factor in expression.values.items():
-            factors[i, k] = factor
+            factors[i, k] = float(factor)
     matrices = np.array([expression.matrix(n) for expression in expressions])
     left_kernel = _kernel(factors.T)
     combined = _few_combinations(np.tensordot(left_kernel.T, matrices, axes=1))
@@ -105,9 +107,7 @@ def echelon(basis: FloatArray) -> tuple[list[int], FloatArray]:
     return chosen, N
 
 
-def _without(
-    program: PerformanceProgram, points: set[int], values: set[int]
-) -> PerformanceProgram:
+def _without(program: PerformanceProgram, points: set[int], values: set[int]) -> PerformanceProgram:
     """The program with these points and values at 0."""
     kept_points = [i for i in range(program.order) if i not in points]
     kept_values = [k for k in range(len(program.values)) if k not in values]
