@@ -123,7 +123,7 @@ def read(path: Path) -> dict[str, dict[str, Any]]:
     return rows
 
 
-def run(target: Path, part: int, parts: int, force: bool) -> None:
+def run(target: Path, part: int, parts: int, again: bool) -> None:
     """Add to the file what it lacks."""
     import os
     import tempfile
@@ -137,7 +137,8 @@ def run(target: Path, part: int, parts: int, force: bool) -> None:
         new: dict[str, Any] = {}
         if "printed" not in row and "error" not in row:
             new |= printed(path)
-        if force or ("verdict" not in row and "failed" not in row):
+        is_done = "verdict" in row or "failed" in row
+        if not is_done or (again and not is_within(row, 1e-6)):
             new |= proven(path, folder)
         if new:
             with target.open("a", encoding="utf-8") as file:
@@ -227,13 +228,13 @@ def main() -> None:
     parser.add_argument("rows", type=Path)
     parser.add_argument("--part", default="0/1", help="K/N: the K-th of N parts")
     parser.add_argument("--page", type=Path, help="the folder of the page")
-    parser.add_argument("--force", action="store_true", help="prove again what was proven")
+    parser.add_argument("--again", action="store_true", help="try again what is not within 1e-6")
     options = parser.parse_args()
     if options.page:
         page(read(options.rows), options.page)
         return
     part, parts = map(int, options.part.split("/"))
-    run(options.rows, part, parts, options.force)
+    run(options.rows, part, parts, options.again)
 
 
 if __name__ == "__main__":

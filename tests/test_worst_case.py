@@ -22,7 +22,7 @@ from PEPit.functions import (
     SmoothConvexFunction,
     SmoothStronglyConvexFunction,
 )
-from PEPit.operators import MonotoneOperator
+from PEPit.operators import LipschitzOperator, MonotoneOperator
 from PEPit.primitive_steps import proximal_step
 
 
@@ -89,6 +89,58 @@ def monotone_proximal_point(steps: int = 2) -> Any:
     return pep
 
 
+def halpern(steps: int = 2) -> Any:
+    pep = PEP()
+    operator = pep.declare_function(LipschitzOperator, L=1.0)
+    fixed, _, _ = operator.fixed_point()
+    start = pep.set_initial_point()
+    pep.set_initial_condition((start - fixed) ** 2 <= 1)
+    x = start
+    for k in range(steps):
+        x = 1 / (k + 2) * start + (1 - 1 / (k + 2)) * operator.gradient(x)
+    pep.set_performance_metric((x - operator.gradient(x)) ** 2)
+    return pep
+
+
+def nesterov(steps: int = 2) -> Any:
+    pep = PEP()
+    f = pep.declare_function(SmoothConvexFunction, L=1.0)
+    minimiser = f.stationary_point()
+    x = pep.set_initial_point()
+    pep.set_initial_condition((x - minimiser) ** 2 <= 1)
+    y = x
+    for k in range(steps):
+        last = x
+        x = y - f.gradient(y)
+        y = x + k / (k + 3) * (x - last)
+    pep.set_performance_metric(f(x) - f(minimiser))
+    return pep
+
+
+def proximal_gradient() -> Any:
+    pep = PEP()
+    f = pep.declare_function(SmoothStronglyConvexFunction, mu=0.1, L=1.0)
+    g = pep.declare_function(ConvexFunction)
+    minimiser = (f + g).stationary_point()
+    x = pep.set_initial_point()
+    pep.set_initial_condition((x - minimiser) ** 2 <= 1)
+    y, _, _ = proximal_step(x - f.gradient(x), g, 1)
+    pep.set_performance_metric((y - minimiser) ** 2)
+    return pep
+
+
+def gradient_norm(steps: int = 1) -> Any:
+    pep = PEP()
+    f = pep.declare_function(SmoothConvexFunction, L=1.0)
+    minimiser = f.stationary_point()
+    x = pep.set_initial_point()
+    pep.set_initial_condition((x - minimiser) ** 2 <= 1)
+    for _ in range(steps):
+        x = x - f.gradient(x)
+    pep.set_performance_metric(f.gradient(x) ** 2)
+    return pep
+
+
 RATES = {
     # Drori and Teboulle (2014): L R^2 / (4 N + 2)
     "gradient descent": (gradient_descent, Fraction(1, 6)),
@@ -100,6 +152,13 @@ RATES = {
     # Drori and Teboulle (2016): M R / sqrt(N + 1)
     "subgradient method": (subgradient, Fraction(1, 2)),
     # Gu and Yang (2020): R^2 (1 - 1/N)^(N - 1) / N
+    "halpern": (halpern, Fraction(4, 9)),  # Lieder (2021): 4 R^2 / (N + 1)^2
+    # PEPit's accelerated_gradient_convex: 2 L R^2 / (N^2 + 5 N + 6)
+    "nesterov": (nesterov, Fraction(1, 10)),
+    # Taylor, Hendrickx and Glineur (2018): max((1 - mu gamma)^2, (1 - L gamma)^2)
+    "proximal gradient": (proximal_gradient, Fraction(81, 100)),
+    # Taylor, Hendrickx and Glineur (2017): L^2 R^2 / (N + 1)^2
+    "gradient norm": (gradient_norm, Fraction(1, 4)),
     "proximal point of an operator": (monotone_proximal_point, Fraction(1, 4)),
 }
 

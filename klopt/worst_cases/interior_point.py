@@ -93,7 +93,7 @@ def furthest_inside(
 
 
 def solved(
-    c: FloatArray, A: sparse.sparray, b: FloatArray, cones: Cones, backend: str, seconds: float
+    c: FloatArray, A: sparse.csr_array, b: FloatArray, cones: Cones, backend: str, seconds: float
 ) -> Pair | None:
     """Return a solution of min c'x with b - Ax in the cones, matrices by their entries; None without.
 

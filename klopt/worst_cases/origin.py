@@ -12,6 +12,10 @@ case does not change when the points P are 0.
 *Proof.* The map z -> sum z_i (T'A_iT - A_i) is 0 on the kernel of z -> sum z_i a_i, as B N = 0 for a
 symmetric B implies T'BT = B; so it factors through the latter.
 
+**Lemma W2.** If a condition says <A, G> <= 0 with a positive semidefinite A, then AG = 0: the points
+that A is definite on are 0. A positive semidefinite matrix with an entry 0 in its diagonal is 0 in
+that row.
+
 N is found in floats. Where factors are rounded the premise holds up to that rounding, and what is
 stated is the program with these points at 0.
 """
@@ -23,8 +27,10 @@ from dataclasses import replace
 import numpy as np
 
 from klopt.arrays import FloatArray
+from klopt.proof.rational_psd import rational_psd
 from klopt.worst_cases.program import (
     Affine,
+    Condition,
     MatrixCondition,
     PerformanceProgram,
 )
@@ -39,7 +45,6 @@ def with_origin(program: PerformanceProgram) -> PerformanceProgram:
     """Return the program without the points and values that nothing depends on (Lemma W1).
 
     >>> from fractions import Fraction
-    >>> from klopt.worst_cases.program import Condition
     >>> one = Fraction(1)
     >>> distance = Affine({}, {(0, 0): one, (1, 0): -2 * one, (1, 1): one}, -one)
     >>> program = PerformanceProgram(("x", "z"), (), distance, (Condition("start", distance, False),))
@@ -57,7 +62,47 @@ def with_origin(program: PerformanceProgram) -> PerformanceProgram:
     combined = _few_combinations(np.tensordot(left_kernel.T, matrices, axes=1))
     points, _ = echelon(_kernel(combined.reshape(-1, n)))
     values, _ = echelon(_kernel(factors))
-    return _without(program, set(points), set(values))
+    found = _without(program, set(points), set(values))
+    while True:
+        zeros = _points_that_are_zero(found)
+        if not zeros:
+            return _without_empty_rows(found)
+        found = _without(found, zeros, set())
+
+
+def _points_that_are_zero(program: PerformanceProgram) -> set[int]:
+    """Points that a condition forces to be 0 (Lemma W2)."""
+    for condition in program.conditions:
+        expression = condition.expression
+        if expression.constant or any(expression.values.values()):
+            continue
+        places = sorted({i for pair, v in expression.gram.items() if v for i in pair})
+        if not places:
+            continue
+        A = expression.matrix(program.order)[np.ix_(places, places)]
+        if condition.is_equation and A[0, 0] < 0:
+            A = -A
+        if rational_psd(A - np.diag(np.diag(A)) / 2**20):
+            return set(places)
+    return set()
+
+
+def _without_empty_rows(program: PerformanceProgram) -> PerformanceProgram:
+    """The program without conditions 0 <= 0, and without rows of matrices that are 0 (Lemma W2)."""
+    conditions = list(program.conditions)
+    matrices = []
+    for matrix in program.matrices:
+        kept = [i for i in range(matrix.order) if not matrix.entries[i][i].is_zero]
+        for i in range(matrix.order):
+            for j in range(i):
+                entry = matrix.entries[i][j]
+                if not (i in kept and j in kept) and not entry.is_zero:
+                    conditions.append(Condition(f"{matrix.name} at {i}, {j}", entry, True))
+        if kept:
+            entries = tuple(tuple(matrix.entries[i][j] for j in kept if j <= i) for i in kept)
+            matrices.append(MatrixCondition(matrix.name, entries))
+    used = tuple(condition for condition in conditions if not condition.expression.is_zero)
+    return replace(program, conditions=used, matrices=tuple(matrices))
 
 
 def _few_combinations(matrices: FloatArray) -> FloatArray:
@@ -67,7 +112,7 @@ def _few_combinations(matrices: FloatArray) -> FloatArray:
     scaled = matrices[size > 0] / size[size > 0, None, None]
     few = 3 * n + 5
     if len(scaled) <= few:
-        return scaled
+        return np.asarray(scaled, dtype=float)
     weights = np.random.default_rng(0).normal(size=(few, len(scaled)))
     mixed: FloatArray = np.tensordot(weights, scaled, axes=1) / np.sqrt(len(scaled))
     return mixed

@@ -39,6 +39,11 @@ class Affine:
     """The factor of each G_ij with i >= j, which counts once."""
     constant: Fraction = Fraction(0)
 
+    @property
+    def is_zero(self) -> bool:
+        """Whether it is 0 for all values and points."""
+        return not (self.constant or any(self.values.values()) or any(self.gram.values()))
+
     def matrix(self, order: int) -> FloatArray:
         """The symmetric A with <A, G> as the terms in G."""
         A = np.zeros((order, order))

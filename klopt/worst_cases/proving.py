@@ -39,6 +39,11 @@ Vector = list[Fraction]
 BoolArray = npt.NDArray[np.bool_]
 SHARP = Fraction(1, 10**10)
 """The width, relative to the upper end, below which no sharper ends are looked for."""
+GOOD_LOSS = 3e-7
+"""What an end may lose to be inside, relative to it, before other vectors are tried."""
+MAX_PRECISE_ORDER = 17
+MAX_PRECISE_CONDITIONS = 110
+"""The size up to which vectors of many digits are affordable."""
 PRECISE_GAP = 1e-13
 """The gap that vectors of many digits are to have."""
 
@@ -145,7 +150,12 @@ def _sharpen(
     A, b = program.rows
     statement = ConeStatement(-program.cost, sparse.csc_array(A), b, program.cones, plain=True)
     with budget(deadline):
-        if not is_affordable(statement):
+        small = (
+            program.order <= MAX_PRECISE_ORDER
+            and len(program.conditions) <= MAX_PRECISE_CONDITIONS
+            and len(program.matrices) <= 2
+        )
+        if not (small or is_affordable(statement)):
             return
         for pair in precise_pairs(statement, PRECISE_GAP):
             examples = ExampleSide(program)
@@ -292,7 +302,10 @@ def _mixed(
         for share in SHARES:
             mixed = (1 - share) * best + share * other
             if is_inside(mixed) and attempt(mixed):
-                return
+                # A small share of a vector further inside may lose less.
+                if near * share <= GOOD_LOSS:
+                    return
+                break
 
 
 def _is_inside(slack: FloatArray, nonneg: int, orders: tuple[int, ...]) -> bool:
