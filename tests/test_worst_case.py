@@ -153,7 +153,7 @@ RATES = {
     "subgradient method": (subgradient, Fraction(1, 2)),
     # Gu and Yang (2020): R^2 (1 - 1/N)^(N - 1) / N
     "halpern": (halpern, Fraction(4, 9)),  # Lieder (2021): 4 R^2 / (N + 1)^2
-    # PEPit's accelerated_gradient_convex: 2 L R^2 / (N^2 + 5 N + 6)
+    # Taylor, Hendrickx and Glineur (2017), table 1, empirically: 2 L R^2 / (N^2 + 5 N + 6)
     "nesterov": (nesterov, Fraction(1, 10)),
     # Taylor, Hendrickx and Glineur (2018): max((1 - mu gamma)^2, (1 - L gamma)^2)
     "proximal gradient": (proximal_gradient, Fraction(81, 100)),
