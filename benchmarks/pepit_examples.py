@@ -197,10 +197,10 @@ def page(rows: dict[str, dict[str, Any]], folder: Path) -> None:
 
 
 def is_within(row: dict[str, Any], width: float) -> bool:
-    """Return whether the interval is as narrow as that; around 0, in absolute terms."""
+    """Return whether the interval is as narrow as that; relative to 1e-3 where the worst case is 0."""
     if "lower" not in row or not abs(row["lower"]) < float("inf") > abs(row["upper"]):
         return False
-    return bool(row["upper"] - row["lower"] <= width * max(abs(row["upper"]), width))
+    return bool(row["upper"] - row["lower"] <= width * max(abs(row["upper"]), 1e-3))
 
 
 def table_row(name: str, row: dict[str, Any]) -> str:

@@ -29,9 +29,9 @@ from klopt.worst_cases.program import Indices, PerformanceProgram
 
 __all__ = ["NEAR", "SHARES", "MultiplierSide", "matrix_of", "shortened"]
 
-SHARES = (1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0)
+SHARES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 0.03, 0.1, 0.3, 1.0)
 """Shares of inner vectors, tried in this order."""
-NEAR = (1e-8, 1e-7, 4e-7, 2e-6, 1e-5, 1e-4, 1e-3)
+NEAR = (1e-8, 1e-7, 4e-7, 2e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 """By which share the bound of inner multipliers, or the value of an inner example, may be worse."""
 LARGEST = 1e4
 """Inner multipliers may be this much larger than 1 plus the best ones."""
