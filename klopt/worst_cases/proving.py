@@ -20,13 +20,13 @@ import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import FloatArray
-from klopt.certificates.cone_certificate import factor_below
 from klopt.certificates.encoding import encode_lower_triangle, encode_number, encode_vector
 from klopt.checker import klopt_check
 from klopt.model.cones import svec_entries
 from klopt.proof.rational import floats_around
 from klopt.proof.statement import ConeStatement
 from klopt.proof.time_budget import budget
+from klopt.witness.exact_claims import factor_below
 from klopt.witness.precise_barrier import is_affordable, precise_pairs
 from klopt.worst_cases.example_side import ExampleSide
 from klopt.worst_cases.multiplier_face import multiplier_face
