@@ -58,5 +58,6 @@ from .model.sets import (
 from .papers.theorems.claim import theorem as theorem
 from .papers.theorems.verification import verify as verify
 from .proof.certificate import Certificate as Certificate, Verdict as Verdict
+from .worst_cases.entry import WorstCase as WorstCase, worst_case as worst_case
 
 __version__: str

@@ -25,6 +25,7 @@ NATIVE = {
     "highspy",
     "matplotlib",
     "osqp",
+    "PEPit",
     "pandas",
     "qpsolvers",
     "scs",
@@ -53,8 +54,10 @@ MAY_IMPORT = {
     "bench": CORE | {"papers"},
     "papers": CORE | {"problems", "learners", "bench"},
     "learners": CORE | {"problems", "bench"},
+    # Worst cases are decided by the checker itself.
+    "worst_cases": CORE | {"certificates", "checker"},
     # The problems that other people's answers belong to.
-    "judging": CORE | {"problems"},
+    "judging": CORE | {"problems", "worst_cases"},
     "cli": CORE | {"certificates", "bench", "conformance", "judging", "learners", "papers"},
     "__main__": {"cli"},
 }

@@ -32,6 +32,7 @@ SOURCES = {
     ("builtins", "str"): "solution_files:judge_files",
     ("pathlib", "PurePath"): "solution_files:judge_files",
     ("cvxpy", "Problem"): "cvxpy_answers:judge_problem",
+    ("PEPit", "PEP"): "pepit_program:judge_pep",
 }
 """For the package and the class of an answer: the file of this folder, and its function."""
 
@@ -68,6 +69,7 @@ def judge(
         path of a program              `solution`, the path of a file of HiGHS, CPLEX, SCIP, Gurobi
                                        or CBC, or of an .npz or .json file with the arrays
         solved `Problem` of CVXPY      nothing; `klopt.solve` solves it instead
+        `PEP` of PEPit                 nothing; the worst case is proven by klopt's own multipliers
         =============================  ========================================================
     tol
         The relative gap between the proven bounds that counts as optimal, from 1e-13 to 0.1.

@@ -1,0 +1,1 @@
+"""Worst cases of first-order methods: performance estimation with proven ends."""
