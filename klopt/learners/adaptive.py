@@ -24,7 +24,7 @@ import numpy.typing as npt
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from klopt.arrays import FloatArray
+from klopt.arrays import FloatArray, positive
 from klopt.engine.result import Result
 from klopt.errors import InvalidProblem
 from klopt.kernels.gram import Gram
@@ -67,7 +67,8 @@ class _KernelModel:
 class _Adaptive(Learner):
     kernel: Any
     C: float
-    deviation: float
+    influence: float
+    deviation: float | None
     eta: float | None
     tau: float
     rule: Rule
@@ -97,7 +98,13 @@ class _Adaptive(Learner):
     def _eta(self, K: Gram) -> float:
         if self.eta is not None:
             return self.eta
-        return AdaptiveKernel.eta_for(self.deviation, self.C, _largest(K))
+        if self.deviation is not None:
+            return AdaptiveKernel.eta_for(self.deviation, self.C, _largest(K))
+        # C^2 sum_i K_ib^2 / (4 eta) is the most that F can add to k(x_b, x_b) in f(x_b).
+        reach = float(np.square(K.matrix).sum(axis=0).max())
+        largest = _largest(K)
+        deviation = positive("influence", self.influence) * largest**2 / (reach or 1.0)
+        return AdaptiveKernel.eta_for(deviation, self.C, largest)
 
     def _decide(self, X: Any, models: tuple[_KernelModel, ...]) -> FloatArray:
         """The values of models at the rows of X."""
@@ -186,7 +193,8 @@ class DankSVC(Classifier, _Adaptive):
         kernel: Any = "rbf",
         *,
         C: float = 1.0,
-        deviation: float = 0.1,
+        influence: float = 0.5,
+        deviation: float | None = None,
         eta: float | None = None,
         tau: float = 0.0,
         rule: Rule = "nearest",
@@ -197,6 +205,7 @@ class DankSVC(Classifier, _Adaptive):
     ) -> None:
         self.kernel = kernel
         self.C = C
+        self.influence = influence
         self.deviation = deviation
         self.eta = eta
         self.tau = tau
@@ -282,7 +291,8 @@ class DankSVR(RegressorMixin, _Adaptive):  # type: ignore[misc]
         *,
         C: float = 1.0,
         epsilon: float = 0.1,
-        deviation: float = 0.1,
+        influence: float = 0.5,
+        deviation: float | None = None,
         eta: float | None = None,
         tau: float = 0.0,
         rule: Rule = "nearest",
@@ -293,6 +303,7 @@ class DankSVR(RegressorMixin, _Adaptive):  # type: ignore[misc]
         self.kernel = kernel
         self.C = C
         self.epsilon = epsilon
+        self.influence = influence
         self.deviation = deviation
         self.eta = eta
         self.tau = tau

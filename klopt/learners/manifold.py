@@ -17,18 +17,20 @@ Semi-supervised learning using Gaussian fields and harmonic functions, 2003.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse.csgraph import connected_components
 from sklearn.utils.validation import check_is_fitted
 
-from klopt.arrays import FloatArray, positive
+from klopt.arrays import FloatArray, SparseMatrix, csc, positive
 from klopt.kernels.graphs import Weights, knn_graph, laplacian
 from klopt.kernels.manifold import DeformedKernel
 from klopt.kernels.transduction import harmonic
 from klopt.learners._base import Classifier, ClassWeight, Codes, Unlabelled
-from klopt.learners._graph import GraphClassifier
+from klopt.learners._graph import Extension, GraphClassifier
 from klopt.learners._multiclass import MultiClass, MulticlassScheme, support_vector_machines
 from klopt.learners.kernels import as_kernel, blocks
 
@@ -252,6 +254,9 @@ class Harmonic(GraphClassifier):
         The number of nearest neighbours of a point.
     weights
         The weights of the edges, "binary" or "gaussian".
+    extension
+        How values are carried to new points: "kernel" for kernel ridge regression, "neighbours"
+        for the mean of the nearest training points.
     unlabelled
         The label of points without label; None where every point has one.
 
@@ -278,28 +283,48 @@ class Harmonic(GraphClassifier):
         self,
         *,
         graph: str = "knn",
-        n_neighbors: int = 10,
+        n_neighbors: int = 5,
         weights: Weights = "gaussian",
+        extension: Extension = "kernel",
         unlabelled: Unlabelled = -1,
     ) -> None:
         self.graph = graph
         self.n_neighbors = n_neighbors
         self.weights = weights
+        self.extension = extension
         self.unlabelled = unlabelled
 
     def fit(self, X: Any, y: Any) -> Self:
         """Spread the labels over the graph."""
         W, codes = self._graph_of(X, y)
-        scores = np.maximum(harmonic(W, codes).values, 0.0)
-        self._probabilities = cast(FloatArray, scores / scores.sum(axis=1, keepdims=True))
+        self._probabilities = self._spread(W, codes)
         scheme = MulticlassScheme(self.classes_.size, "ovr")
         values = self._probabilities
         # Two classes have one score, positive for the second.
         if self.classes_.size == 2:
             values = values[:, 1:] - values[:, :1]
+        self._carried_probabilities = self._carrier_of(self._probabilities)
         return self._decide(values, scheme)
+
+    def _spread(self, W: SparseMatrix, codes: Codes) -> FloatArray:
+        """The probabilities at all points; where no walk meets a label, the shares of the labels."""
+        _, component = connected_components(W, directed=False)
+        reached = np.flatnonzero(np.isin(component, component[codes >= 0]))
+        scores = np.tile(np.bincount(codes[codes >= 0]).astype(float), (codes.size, 1))
+        if reached.size < codes.size:
+            warnings.warn(
+                f"{codes.size - reached.size} of {codes.size} points have no way to a labelled point "
+                "and get the shares of the labels; take more neighbours, or label a point of each "
+                "component",
+                UserWarning,
+                stacklevel=3,
+            )
+        among = csc("W", W.tocsr()[reached][:, reached])
+        scores[reached] = np.maximum(harmonic(among, codes[reached]).values, 0.0)
+        return cast(FloatArray, scores / scores.sum(axis=1, keepdims=True))
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability that a random walk meets each class first."""
         check_is_fitted(self)
-        return self._carried(X, self._probabilities)
+        found = np.maximum(self._at(X, self._carried_probabilities), 0.0)
+        return cast(FloatArray, found / found.sum(axis=1, keepdims=True))

@@ -19,7 +19,7 @@ from klopt.kernels.eigenpairs import smoothest_eigenpairs
 from klopt.kernels.graphs import Weights, laplacian
 from klopt.kernels.side_information import side_graph
 from klopt.learners._base import ClassWeight, Codes, Unlabelled
-from klopt.learners._graph import GraphLearner
+from klopt.learners._graph import Extension, GraphLearner
 from klopt.learners._multiclass import MultiClass
 from klopt.model.backend import Backend
 from klopt.problems.ordered_alignment import OrderedAlignment, Target
@@ -65,6 +65,9 @@ class OSK(_Ordered):
         The number of nearest neighbours of a point.
     weights
         The weights of the edges, "binary" or "gaussian".
+    extension
+        How values are carried to new points: "kernel" for kernel ridge regression, "neighbours"
+        for the mean of the nearest training points.
     rank
         The number of smoothest eigenvectors; None for all.
     sigma
@@ -118,8 +121,9 @@ class OSK(_Ordered):
         self,
         *,
         graph: str = "knn",
-        n_neighbors: int = 10,
-        weights: Weights = "binary",
+        n_neighbors: int = 5,
+        weights: Weights = "gaussian",
+        extension: Extension = "kernel",
         rank: int | None = 200,
         sigma: float = 1.0,
         ordered: bool = True,
@@ -135,6 +139,7 @@ class OSK(_Ordered):
         self.graph = graph
         self.n_neighbors = n_neighbors
         self.weights = weights
+        self.extension = extension
         self.rank = rank
         self.sigma = sigma
         self.ordered = ordered
@@ -174,7 +179,7 @@ class ScgOSK(_Ordered):
 
     Parameters
     ----------
-    graph, n_neighbors, weights, rank, sigma, C, multi_class, class_weight, unlabelled, backend, tol, time_limit
+    graph, n_neighbors, weights, extension, rank, sigma, C, multi_class, class_weight, unlabelled, backend, tol, time_limit
         As in `OSK`.
     skip_constant
         Leave out the constant eigenvector. With it, the program as printed, the kernel of a
@@ -201,8 +206,9 @@ class ScgOSK(_Ordered):
         self,
         *,
         graph: str = "knn",
-        n_neighbors: int = 10,
-        weights: Weights = "binary",
+        n_neighbors: int = 5,
+        weights: Weights = "gaussian",
+        extension: Extension = "kernel",
         rank: int | None = 200,
         sigma: float = 1.0,
         skip_constant: bool = True,
@@ -217,6 +223,7 @@ class ScgOSK(_Ordered):
         self.graph = graph
         self.n_neighbors = n_neighbors
         self.weights = weights
+        self.extension = extension
         self.rank = rank
         self.sigma = sigma
         self.skip_constant = skip_constant

@@ -1,0 +1,105 @@
+"""Values known at training points carried to any point by kernel ridge regression.
+
+    f(x) = m + k(x, X) (K + r I)^-1 (F - m),    m the means of the columns of F,
+
+with the Gaussian kernel of scikit-learn's "scale". The ridge r is the one of a grid whose squared
+error of leaving one point out is smallest, r_i / (1 - H_ii) with H = K (K + r I)^-1 and the
+residuals r_i: one eigendecomposition gives it for every r. Values that noise has made rough are
+smoothed, values that are smooth already are kept. For many points K is replaced by features
+(`klopt.kernels.nystroem`), K = Phi Phi'.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+from klopt.kernels.nystroem import Nystrom, nystrom
+from klopt.learners.kernels import Radial, blocks
+
+__all__ = ["RidgeExtension"]
+
+RIDGES = 10.0 ** np.arange(-4.0, 3.5, 0.5)
+MAX_EXACT_POINTS = 2000
+"""Up to here the kernel matrix is decomposed; beyond, that many features would be no faster."""
+FEATURES = 500
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeExtension:
+    """The function of x that values F at the rows of X are carried by.
+
+    >>> X = np.linspace(0.0, 1.0, 30)[:, None]
+    >>> line = RidgeExtension(X, X)
+    >>> line(np.array([[0.25], [0.5]])).ravel().round(2)
+    array([0.25, 0.5 ])
+    """
+
+    X: Any
+    F: FloatArray
+
+    @cached_property
+    def _kernel(self) -> Radial:
+        return Radial("scale").fix(self.X)
+
+    @cached_property
+    def _low(self) -> Nystrom | None:
+        if self.X.shape[0] <= MAX_EXACT_POINTS:
+            return None
+        return nystrom(self.X, self._kernel, FEATURES)
+
+    @cached_property
+    def _mean(self) -> FloatArray:
+        return np.asarray(self.F.mean(axis=0), dtype=float)
+
+    @cached_property
+    def _eigen(self) -> tuple[FloatArray, FloatArray]:
+        """The eigenvalues of K, and the eigenvectors of those that are not 0 by construction."""
+        if self._low is None:
+            values, U = np.linalg.eigh(self._kernel(self.X))
+        else:
+            values, V = np.linalg.eigh(self._low.Phi.T @ self._low.Phi)
+            U = self._low.Phi @ (V / np.sqrt(np.maximum(values, np.finfo(float).tiny)))
+        return np.maximum(values, 0.0), U
+
+    @cached_property
+    def ridge(self) -> float:
+        """The ridge whose squared error of leaving one point out is smallest."""
+        values, U = self._eigen
+        centred = self.F - self._mean
+        shares = U.T @ centred
+        squares = U**2
+        errors = []
+        for ridge in RIDGES:
+            kept = values / (values + ridge)
+            residuals = centred - U @ (kept[:, None] * shares)
+            left_out = residuals / (1 - squares @ kept)[:, None]
+            errors.append(float(np.square(left_out).sum()))
+        # Of equal errors the largest ridge, the smoothest function.
+        best = len(errors) - 1 - int(np.argmin(errors[::-1]))
+        return float(RIDGES[best])
+
+    @cached_property
+    def coefficients(self) -> FloatArray:
+        """b with k(x, X) b, or phi(x)'b for features, the values at x less their mean."""
+        values, U = self._eigen
+        shares = U.T @ (self.F - self._mean) / (values + self.ridge)[:, None]
+        if self._low is None:
+            return np.asarray(U @ shares)
+        return np.asarray(self._low.Phi.T @ (U @ shares))
+
+    def __call__(self, points: Any) -> FloatArray:
+        """Return the values at the rows of `points`."""
+        count = points.shape[0]
+        found = np.empty((count, self.F.shape[1]))
+        for rows in blocks(count, 8 * self.X.shape[0]):
+            if self._low is None:
+                seen = self._kernel(points[rows], self.X)
+            else:
+                seen = self._low.features(points[rows])
+            found[rows] = seen @ self.coefficients + self._mean
+        return cast(FloatArray, found)
