@@ -24,7 +24,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from klopt.arrays import FloatArray, freeze
 from klopt.engine.pipeline import solve
 from klopt.engine.result import Result
-from klopt.errors import InvalidProblem, NotCertified, UncertifiedFit
+from klopt.errors import InvalidProblem, NotCertified, UncertifiedFit, UnhelpfulKernel
 from klopt.kernels.gram import Gram
 from klopt.kernels.graphs import UNLABELLED
 from klopt.model.backend import Backend
@@ -79,6 +79,10 @@ class Learner(BaseEstimator):  # type: ignore[misc]
                 stacklevel=3,
             )
         return result
+
+    def _warn_of_kernel(self, what: str) -> None:
+        """Tell the caller of `fit` what the learned kernel does not do."""
+        warnings.warn(f"{type(self).__name__}: {what}", UnhelpfulKernel, stacklevel=4)
 
     def _points(self, X: Any, *, reset: bool = False) -> FloatArray:
         """X checked as scikit-learn does, in float64."""

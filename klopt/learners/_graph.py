@@ -197,6 +197,12 @@ class GraphLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphClass
         used = np.flatnonzero(w > 0)
         half = V[:, used] * np.sqrt(w[used])
         some = half[known]
+        if used.size < self.classes_.size - 1:
+            self._warn_of_kernel(
+                f"the learned kernel has {used.size} eigenvectors for {self.classes_.size} classes, "
+                "which it cannot tell apart; take another learner, such as OSK, or a graph of more "
+                "neighbours"
+            )
         scheme = MulticlassScheme(self.classes_.size, self.multi_class)
         coefficients, bias = support_vector_machines(
             some @ some.T, codes[known], scheme, C, weights[known]

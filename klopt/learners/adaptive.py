@@ -38,6 +38,11 @@ from klopt.problems.adaptive_kernel_regression import AdaptiveKernelRegression
 
 __all__ = ["DankSVC", "DankSVR"]
 
+MEMORY = 0.4
+"""Above this median gain more than 95 % of the decisions on five sets were those of 1-NN."""
+NOTHING = 1e-3
+"""Below this gain, everywhere, F is 1 for all that decisions tell."""
+
 
 @dataclass(frozen=True, eq=False)
 class _KernelModel:
@@ -106,6 +111,25 @@ class _Adaptive(Learner):
         deviation = positive("influence", self.influence) * largest**2 / (reach or 1.0)
         return AdaptiveKernel.eta_for(deviation, self.C, largest)
 
+    def _check_gains(self, results: list[Result]) -> None:
+        """Warn where F does nothing, or where the nearest point alone decides.
+
+        F adds sum_i a_i^2 K_ib^2 / (4 eta) to k(x_b, x_b) in the value at x_b: that gain is what a
+        new point borrows with the column of x_b, its nearest.
+        """
+        gains = np.concatenate([_gains(result) for result in results])
+        if float(np.median(gains)) > MEMORY:
+            self._warn_of_kernel(
+                f"the learned kernel only memorises: F adds {np.median(gains):.2g} times k(x, x) to "
+                "the weight of the nearest training point, which then decides alone; take a smaller "
+                "influence or deviation, or a larger eta"
+            )
+        elif float(gains.max()) < NOTHING:
+            self._warn_of_kernel(
+                f"the learned kernel does nothing: F adds at most {gains.max():.1e} times k(x, x); "
+                "take a larger influence or deviation, or a smaller eta"
+            )
+
     def _decide(self, X: Any, models: tuple[_KernelModel, ...]) -> FloatArray:
         """The values of models at the rows of X."""
         points = self._points(X)
@@ -137,6 +161,16 @@ class _Adaptive(Learner):
         return tags
 
 
+def _gains(result: Result) -> FloatArray:
+    """sum_i a_i^2 K_ib^2 / (4 eta K_bb) of each point b."""
+    problem = cast(Any, result.problem)
+    point = cast(Any, result.point)
+    a = point.beta if isinstance(problem, AdaptiveKernelRegression) else point.alpha
+    K = problem.K.matrix
+    diagonal = np.where(K.diagonal() > 0, K.diagonal(), 1.0)
+    return np.asarray((a**2) @ K**2 / (4 * problem.eta * diagonal))
+
+
 def _largest(K: Gram) -> float:
     return float(K.matrix.diagonal().max()) or 1.0
 
@@ -153,10 +187,14 @@ class DankSVC(Classifier, _Adaptive):
         two sets of points, or "precomputed", where X is the kernel matrix.
     C
         The penalty of the margin violations.
+    influence
+        The most that F may add to the weight of the nearest training point, in units of its
+        k(x, x), where `eta` and `deviation` are None. It does not depend on the number of points.
     deviation
-        How far an entry of F may be from 1, apart from `tau` / 2, where `eta` is None.
+        How far an entry of F may be from 1, apart from `tau` / 2, where `eta` is None; the more
+        points there are, the more the nearest one decides.
     eta
-        The penalty of ||F - 11'||^2; None takes it from `deviation`.
+        The penalty of ||F - 11'||^2; None takes it from `deviation` or `influence`.
     tau
         The penalty of tr F in units of `eta`; above 0 it makes F of low rank.
     rule
@@ -232,6 +270,7 @@ class DankSVC(Classifier, _Adaptive):
             models.append(
                 _KernelModel.of(result, used, signs[used] * cast(Any, result.point).alpha)
             )
+        self._check_gains(results)
         self.results_ = tuple(results)
         self._models = tuple(models)
         self.result_ = max(results, key=lambda result: result.certificate.relative_gap)
@@ -265,7 +304,7 @@ class DankSVR(RegressorMixin, _Adaptive):  # type: ignore[misc]
 
     Parameters
     ----------
-    kernel, C, deviation, eta, tau, rule, backend, tol, time_limit
+    kernel, C, influence, deviation, eta, tau, rule, backend, tol, time_limit
         As in `DankSVC`.
     epsilon
         Residuals up to this size cost nothing.
@@ -319,6 +358,7 @@ class DankSVR(RegressorMixin, _Adaptive):  # type: ignore[misc]
         targets = np.asarray(y, dtype=float)
         problem = AdaptiveKernelRegression(K, targets, self.C, self.epsilon, self._eta(K), self.tau)
         self.result_ = self._certified(problem)
+        self._check_gains([self.result_])
         self._model = _KernelModel.of(
             self.result_, np.arange(len(targets)), cast(Any, self.result_.point).beta
         )

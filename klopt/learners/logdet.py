@@ -178,6 +178,10 @@ class LDK(NearKernelLearner):
         self.result_ = self._certified(problem)
         return self._finish(codes, weights)
 
+    @property
+    def _more(self) -> str:
+        return "draw more pairs (n_pairs), or take a larger slack"
+
     def _learned(self, known: npt.NDArray[np.intp], count: int) -> FloatArray:
         assert self.result_.point is not None
         function = cast(LogDetPairs, self.result_.problem).extend(self.result_.point)
@@ -325,3 +329,7 @@ class ScgLDK(NearKernelLearner):
         self.gamma_ = gamma
         self.result_ = self._certified(ScgLogDet(K0, side, self.gamma_))
         return self._finish(codes, weights)
+
+    @property
+    def _more(self) -> str:
+        return "take a larger gamma"

@@ -42,7 +42,7 @@ class _Manifold(Classifier):
 
     kernel: Any
     gamma_ambient: float
-    gamma_intrinsic: float
+    gamma_intrinsic: float | None
     n_neighbors: int
     weights: Weights
     power: int
@@ -61,8 +61,12 @@ class _Manifold(Classifier):
             The weight of the loss of each point; weights of unlabelled points are ignored.
         """
         gamma_ambient = positive("gamma_ambient", self.gamma_ambient)
-        gamma_intrinsic = positive("gamma_intrinsic", self.gamma_intrinsic, zero=True)
         X, codes = self._labelled(X, y, unlabelled=True)
+        gamma_intrinsic = self.gamma_intrinsic
+        if gamma_intrinsic is None:
+            # Where all points have labels, the graph has little to add to them.
+            gamma_intrinsic = max(10.0, 1000.0 * float(np.mean(codes < 0)))
+        gamma_intrinsic = positive("gamma_intrinsic", gamma_intrinsic, zero=True)
         given = self._point_weights(sample_weight, X, codes)
         known = np.flatnonzero((codes >= 0) & (given > 0))
         n = len(X)
@@ -121,7 +125,8 @@ class LapRLS(_Manifold):
     gamma_ambient
         The penalty of ||f||^2, the norm of the kernel.
     gamma_intrinsic
-        The penalty of f'Mf / n^2, the roughness on the graph.
+        The penalty of f'Mf / n^2, the roughness on the graph; None for 1000 times the share of
+        points without label, and at least 10.
     n_neighbors
         The number of nearest neighbours of a point in the graph.
     weights
@@ -154,8 +159,8 @@ class LapRLS(_Manifold):
         self,
         kernel: Any = "rbf",
         *,
-        gamma_ambient: float = 1e-4,
-        gamma_intrinsic: float = 100.0,
+        gamma_ambient: float = 1e-3,
+        gamma_intrinsic: float | None = None,
         n_neighbors: int = 5,
         weights: Weights = "gaussian",
         power: int = 1,
@@ -212,8 +217,8 @@ class LapSVM(_Manifold):
         self,
         kernel: Any = "rbf",
         *,
-        gamma_ambient: float = 1e-4,
-        gamma_intrinsic: float = 100.0,
+        gamma_ambient: float = 1e-3,
+        gamma_intrinsic: float | None = None,
         n_neighbors: int = 5,
         weights: Weights = "gaussian",
         power: int = 1,

@@ -179,7 +179,9 @@ class ScgOSK(_Ordered):
 
     Parameters
     ----------
-    graph, n_neighbors, weights, extension, rank, sigma, C, multi_class, class_weight, unlabelled, backend, tol, time_limit
+    graph, n_neighbors, weights, extension, rank, sigma, C, multi_class, class_weight, unlabelled
+        As in `OSK`.
+    backend, tol, time_limit
         As in `OSK`.
     skip_constant
         Leave out the constant eigenvector. With it, the program as printed, the kernel of a
