@@ -287,7 +287,7 @@ def test_few_labels_tell_the_classes_of_new_points(learner: Any) -> None:
 
 @pytest.mark.parametrize("learner", GRAPH, ids=str)
 def test_at_training_points_a_graph_learner_decides_by_transduction(learner: Any) -> None:
-    model = fitted(learner)
+    model = fitted(clone(learner).set_params(extension="neighbours"))
     np.testing.assert_array_equal(model.predict(X[TRAIN]), model.transduction_)
     near = X[TRAIN] + 1e-9 * np.random.default_rng(0).normal(size=(100, 4))
     np.testing.assert_allclose(
@@ -438,7 +438,7 @@ def test_mixed_kernels_decide_as_their_sum(kind: Any) -> None:
 
 def test_a_power_of_the_laplacian_is_that_of_the_problem() -> None:
     model = SKL(power=2, ridge=1e-2).fit(X[TRAIN], FEW)
-    L = laplacian(knn_graph(X[TRAIN], 10), power=2)
+    L = laplacian(knn_graph(X[TRAIN], 5, "gaussian"), power=2)
     assert model.result_.value == pytest.approx(
         solve(SpectralAlignment(L, FEW, 1e-2)).value, rel=1e-9
     )
@@ -468,7 +468,7 @@ def test_a_kernel_that_is_given_is_the_kernel_that_is_computed(learner: Any) -> 
 
 @pytest.mark.parametrize("learner", GRAPH, ids=str)
 def test_a_graph_that_is_given_is_the_graph_that_is_computed(learner: Any) -> None:
-    W = knn_graph(X[TRAIN], 10)
+    W = knn_graph(X[TRAIN], 5, "gaussian")
     expected = fitted(learner)
     for weights in (W.toarray(), sparse.csr_array(W)):
         given = clone(learner).set_params(graph="precomputed").fit(weights, FEW)

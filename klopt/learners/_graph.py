@@ -25,6 +25,7 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.neighbors import NearestNeighbors
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from klopt.arrays import FloatArray, SparseMatrix, csc, sound_sparse
@@ -32,6 +33,7 @@ from klopt.engine.result import Result
 from klopt.errors import InvalidProblem
 from klopt.kernels.graphs import Weights, knn_graph, sparse_norms
 from klopt.learners._base import PRECOMPUTED, Classifier, Codes
+from klopt.learners._calibration import Sigmoids
 from klopt.learners._multiclass import MultiClass, MulticlassScheme, support_vector_machines
 from klopt.learners._ridge import RidgeExtension
 from klopt.learners.kernels import blocks
@@ -99,6 +101,15 @@ class _Carrier:
 
     values: FloatArray
     ridge: RidgeExtension | None
+    codes: Codes
+    scheme: MulticlassScheme
+
+    @cached_property
+    def sigmoids(self) -> Sigmoids:
+        """The probabilities of the scores of labelled points, each left out of the regression."""
+        assert self.ridge is not None
+        known = self.codes >= 0
+        return Sigmoids.of(self.scheme.scores(self.ridge.left_out[known]), self.codes[known])
 
 
 class GraphClassifier(Classifier):
@@ -124,6 +135,7 @@ class GraphClassifier(Classifier):
         if sparse.issparse(X):
             sound_sparse("X", X)
         X, codes = self._labelled(X, y, unlabelled=True, accept_sparse="csr")
+        self._codes = codes
         if given:
             self._nearby = None
             return csc("X", X), codes
@@ -135,15 +147,15 @@ class GraphClassifier(Classifier):
         """Keep the models' values at the training points and the classes that they predict."""
         self._scheme = scheme
         self.transduction_ = self._named(scheme.scores(values))
-        self._carrier = self._carrier_of(values)
+        self._carrier = self._carrier_of(values, scheme)
         return self
 
-    def _carrier_of(self, values: FloatArray) -> _Carrier:
+    def _carrier_of(self, values: FloatArray, scheme: MulticlassScheme) -> _Carrier:
         """What carries values at the training points to others; nothing is computed yet."""
         ridge = None
         if self._nearby is not None and self.extension == "kernel":
             ridge = RidgeExtension(self._nearby.X, values)
-        return _Carrier(values, ridge)
+        return _Carrier(values, ridge, self._codes, scheme)
 
     def _at(self, X: Any, carrier: _Carrier) -> FloatArray:
         """Values, known at the training points, at the rows of X, by the rule of the fit."""
@@ -175,6 +187,26 @@ class GraphClassifier(Classifier):
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the classes of points; those of training points are in `transduction_`."""
         return self._named(self.decision_function(X))
+
+    def _has_regression(self) -> bool:
+        """Whether values come from a regression; `available_if` shows the reason."""
+        if self.graph != PRECOMPUTED and self.extension == "kernel":
+            return True
+        raise AttributeError(
+            f"{type(self).__name__} has probabilities with graph='knn' and extension='kernel' only; "
+            "scikit-learn's CalibratedClassifierCV makes them of decision values"
+        )
+
+    @available_if(_has_regression)
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probabilities of the classes, by a sigmoid of the decision values.
+
+        The sigmoid is fitted to the values at the labelled points, each left out of the regression
+        that carries values to new points. With few labels they are too sure: the values at the
+        other points were learned with the label of the one that is left out.
+        """
+        check_is_fitted(self)
+        return self._carrier.sigmoids(self.decision_function(X))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -69,19 +69,23 @@ class RidgeExtension:
     @cached_property
     def ridge(self) -> float:
         """The ridge whose squared error of leaving one point out is smallest."""
-        values, U = self._eigen
-        centred = self.F - self._mean
-        shares = U.T @ centred
-        squares = U**2
-        errors = []
-        for ridge in RIDGES:
-            kept = values / (values + ridge)
-            residuals = centred - U @ (kept[:, None] * shares)
-            left_out = residuals / (1 - squares @ kept)[:, None]
-            errors.append(float(np.square(left_out).sum()))
+        errors = [float(np.square(self._errors(ridge)).sum()) for ridge in RIDGES]
         # Of equal errors the largest ridge, the smoothest function.
         best = len(errors) - 1 - int(np.argmin(errors[::-1]))
         return float(RIDGES[best])
+
+    def _errors(self, ridge: float) -> FloatArray:
+        """F less the values that are found at each point when it is left out."""
+        values, U = self._eigen
+        centred = self.F - self._mean
+        kept = values / (values + ridge)
+        residuals = centred - U @ (kept[:, None] * (U.T @ centred))
+        return np.asarray(residuals / (1 - U**2 @ kept)[:, None])
+
+    @property
+    def left_out(self) -> FloatArray:
+        """The value at each training point that the regression of all others gives."""
+        return self.F - self._errors(self.ridge)
 
     @cached_property
     def coefficients(self) -> FloatArray:

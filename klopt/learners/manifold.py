@@ -308,7 +308,7 @@ class Harmonic(GraphClassifier):
         # Two classes have one score, positive for the second.
         if self.classes_.size == 2:
             values = values[:, 1:] - values[:, :1]
-        self._carried_probabilities = self._carrier_of(self._probabilities)
+        self._carried_probabilities = self._carrier_of(self._probabilities, scheme)
         return self._decide(values, scheme)
 
     def _spread(self, W: SparseMatrix, codes: Codes) -> FloatArray:
