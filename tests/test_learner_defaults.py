@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -19,9 +20,24 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from klopt.errors import InvalidProblem, UnhelpfulKernel
-from klopt.learners import LDK, OSK, SKL, DankSVC, Harmonic, LapRLS, MklSVC, ScgLDK, ScgOSK
+from klopt.kernels.rbf import gamma_scale, gaussians
+from klopt.learners import (
+    ESKL,
+    LDK,
+    OSK,
+    SKL,
+    DankSVC,
+    DankSVR,
+    Harmonic,
+    LapRLS,
+    MklRidge,
+    MklSVC,
+    ScgLDK,
+    ScgOSK,
+)
 from klopt.learners._calibration import Sigmoid
 from klopt.learners._ridge import RidgeExtension
+from klopt.learners.kernels import linear, rbf
 
 X, y = load_iris(return_X_y=True)
 X = StandardScaler().fit_transform(X) + 1e-3 * np.random.default_rng(0).normal(size=X.shape)
@@ -182,3 +198,51 @@ def test_weights_are_routed_to_the_fits_of_a_cross_validation(learner: Any) -> N
     routed = found["estimator"][0].decision_function(NOISY_X)
     np.testing.assert_array_equal(routed, by_hand.decision_function(NOISY_X))
     assert np.abs(routed - plain.decision_function(NOISY_X)).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        *(MklSVC([linear(), rbf(["scale", 0.3])]), ESKL(), ScgLDK(), LDK(random_state=0)),
+        *(DankSVC(), LapRLS(), OSK()),
+    ],
+    ids=lambda learner: type(learner).__name__,
+)
+def test_sparse_points_decide_as_dense_ones(learner: Any) -> None:
+    points = np.where(np.random.default_rng(5).random(NOISY_X.shape) < 0.5, NOISY_X, 0.0)
+    points = np.hstack([points, NOISY_X[:, :1]])
+    dense = clone(learner).fit(points[:60], NOISY_Y[:60])
+    thin = clone(learner).fit(sparse.csr_array(points[:60]), NOISY_Y[:60])
+    expected = dense.decision_function(points[60:])
+    for new in (sparse.csr_array(points[60:]), sparse.csc_array(points[60:])):
+        np.testing.assert_allclose(thin.decision_function(new), expected, atol=1e-4)
+    np.testing.assert_allclose(thin.decision_function(points[60:]), expected, atol=1e-4)
+
+
+def test_values_at_sparse_points_are_regressed_as_at_dense_ones() -> None:
+    t = NOISY_X[:, 0]
+    for learner in (MklRidge(), DankSVR()):
+        dense = clone(learner).fit(NOISY_X[:60, 1:], t[:60]).predict(NOISY_X[60:, 1:])
+        thin = clone(learner).fit(sparse.csr_array(NOISY_X[:60, 1:]), t[:60])
+        np.testing.assert_allclose(
+            thin.predict(sparse.csr_array(NOISY_X[60:, 1:])), dense, atol=1e-4
+        )
+
+
+def test_a_sparse_gaussian_kernel_has_a_bound_that_holds() -> None:
+    """Eigenvalues of the matrix, in double precision, are not below the proven floor."""
+    points = sparse.random_array((40, 30), density=0.2, rng=np.random.default_rng(0)).tocsr()
+    for (K, floor), (D, _) in zip(
+        gaussians(points, [0.1, 3.0]), gaussians(points.toarray(), [0.1, 3.0]), strict=True
+    ):
+        np.testing.assert_allclose(K, D, atol=1e-13)
+        assert np.linalg.eigvalsh(K)[0] >= floor - 1e-13
+        assert -1e-10 < floor <= 0
+    assert gamma_scale(points) == pytest.approx(gamma_scale(points.toarray()))
+    weights = np.arange(40.0)
+    assert gamma_scale(points, weights) == pytest.approx(gamma_scale(points.toarray(), weights))
+
+
+def test_features_of_sparse_points_are_refused() -> None:
+    with pytest.raises(InvalidProblem, match="features of low rank need dense points"):
+        ScgLDK(rank=5).fit(sparse.csr_array(NOISY_X), NOISY_Y)

@@ -35,7 +35,7 @@ from klopt.kernels.graphs import Weights, knn_graph, sparse_norms
 from klopt.learners._base import PRECOMPUTED, Classifier, Codes
 from klopt.learners._calibration import Sigmoids
 from klopt.learners._multiclass import MultiClass, MulticlassScheme, support_vector_machines
-from klopt.learners._ridge import RidgeExtension
+from klopt.learners._ridge import MAX_EXACT_POINTS, RidgeExtension
 from klopt.learners.kernels import blocks
 
 __all__ = ["Extension", "GraphClassifier", "GraphLearner"]
@@ -49,6 +49,11 @@ class _Nearby:
 
     X: Any
     count: int
+
+    @property
+    def is_large(self) -> bool:
+        """Whether there are too many sparse points for a regression: features need dense ones."""
+        return sparse.issparse(self.X) and self.X.shape[0] > MAX_EXACT_POINTS
 
     @cached_property
     def centre(self) -> FloatArray | float:
@@ -107,7 +112,11 @@ class _Carrier:
     @cached_property
     def sigmoids(self) -> Sigmoids:
         """The probabilities of the scores of labelled points, each left out of the regression."""
-        assert self.ridge is not None
+        if self.ridge is None:
+            raise InvalidProblem(
+                "there are no probabilities of so many sparse points; CalibratedClassifierCV of "
+                "scikit-learn makes them of decision values"
+            )
         known = self.codes >= 0
         return Sigmoids.of(self.scheme.scores(self.ridge.left_out[known]), self.codes[known])
 
@@ -153,7 +162,7 @@ class GraphClassifier(Classifier):
     def _carrier_of(self, values: FloatArray, scheme: MulticlassScheme) -> _Carrier:
         """What carries values at the training points to others; nothing is computed yet."""
         ridge = None
-        if self._nearby is not None and self.extension == "kernel":
+        if self._nearby is not None and self.extension == "kernel" and not self._nearby.is_large:
             ridge = RidgeExtension(self._nearby.X, values)
         return _Carrier(values, ridge, self._codes, scheme)
 

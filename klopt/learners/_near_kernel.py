@@ -22,6 +22,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -155,6 +156,11 @@ class NearKernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Class
         self._low = None
         # New points are then compared with the landmarks, not with the training points.
         if self.rank is not None:
+            if sparse.issparse(X):
+                raise InvalidProblem(
+                    f"rank is {self.rank}, but X is sparse; features of low rank need dense points: "
+                    "leave rank out, or pass X.toarray()"
+                )
             self._X = None
             self._low = nystrom(X, self._kernel, min(self.rank, len(X)))
             return self._low, codes
@@ -206,8 +212,8 @@ class NearKernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Class
         # A precomputed kernel: the rows of X are k0(x, X).
         if self._X is None:
             return points @ B
-        found = np.empty((len(points), B.shape[1]))
-        for rows in blocks(len(points), 8 * len(self._X)):
+        found = np.empty((points.shape[0], B.shape[1]))
+        for rows in blocks(points.shape[0], 8 * self._X.shape[0]):
             found[rows] = self._kernel(points[rows], self._X) @ B
         return found
 
@@ -236,5 +242,6 @@ class NearKernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Class
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self._is_precomputed and self.rank is None
         tags.input_tags.pairwise = self._is_precomputed
         return tags

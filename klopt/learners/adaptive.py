@@ -21,10 +21,12 @@ from typing import Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.base import RegressorMixin
+from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from klopt.arrays import FloatArray, positive
+from klopt.arrays import FloatArray, positive, sound_sparse
 from klopt.engine.result import Result
 from klopt.errors import InvalidProblem
 from klopt.kernels.gram import Gram
@@ -133,8 +135,8 @@ class _Adaptive(Learner):
     def _decide(self, X: Any, models: tuple[_KernelModel, ...]) -> FloatArray:
         """The values of models at the rows of X."""
         points = self._points(X)
-        values = np.empty((len(points), len(models)))
-        batches = blocks(len(points), 16 * self._size)
+        values = np.empty((points.shape[0], len(models)))
+        batches = blocks(points.shape[0], 16 * self._size)
         # "reciprocal" ranks all new points among each other: they must not be cut into blocks.
         if self.rule == "reciprocal":
             batches = iter([slice(None)])
@@ -146,17 +148,22 @@ class _Adaptive(Learner):
 
     @property
     def _size(self) -> int:
-        return len(self._diagonal if self._kernel is None else self._X)
+        return int(self._diagonal.size if self._kernel is None else self._X.shape[0])
 
     def _seen(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         """k between points and training points, and distances of training points and points."""
         # |phi(x_i) - phi(x)|^2 without k(x, x), which does not change which point is nearest.
         if self._kernel is None:
             return points, self._diagonal[:, None] - 2 * points.T
-        return self._kernel(points, self._X), squared_distances(self._X, points)
+        if sparse.issparse(self._X) or sparse.issparse(points):
+            distances = euclidean_distances(self._X, points, squared=True)
+        else:
+            distances = squared_distances(self._X, points)
+        return self._kernel(points, self._X), distances
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self._is_precomputed
         tags.input_tags.pairwise = self._is_precomputed
         return tags
 
@@ -353,7 +360,10 @@ class DankSVR(RegressorMixin, _Adaptive):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the regression and its kernel."""
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+        if sparse.issparse(X):
+            sound_sparse("X", X)
+        checks = {"accept_sparse": self._accepts_sparse, "ensure_min_samples": 2}
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, **checks)
         K = self._matrix(X)
         targets = np.asarray(y, dtype=float)
         problem = AdaptiveKernelRegression(K, targets, self.C, self.epsilon, self._eta(K), self.tau)

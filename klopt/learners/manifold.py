@@ -69,7 +69,7 @@ class _Manifold(Classifier):
         gamma_intrinsic = positive("gamma_intrinsic", gamma_intrinsic, zero=True)
         given = self._point_weights(sample_weight, X, codes)
         known = np.flatnonzero((codes >= 0) & (given > 0))
-        n = len(X)
+        n = X.shape[0]
         W = knn_graph(X, min(self.n_neighbors, n - 1), self.weights)
         self._X = X
         self._kernel = as_kernel(self.kernel).fix(X, getattr(self, "feature_names_in_", None))
@@ -102,14 +102,19 @@ class _Manifold(Classifier):
         """Return one score a class; for two classes one number, positive for the second."""
         check_is_fitted(self)
         points = self._points(X)
-        values = np.empty((len(points), self._a.shape[1]))
-        for rows in blocks(len(points), 8 * len(self._X)):
+        values = np.empty((points.shape[0], self._a.shape[1]))
+        for rows in blocks(points.shape[0], 8 * self._X.shape[0]):
             values[rows] = self._kernel(points[rows], self._X) @ self._a + self._bias
         return self._scheme.scores(values)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the classes of points."""
         return self._named(self.decision_function(X))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
 
 class LapRLS(_Manifold):

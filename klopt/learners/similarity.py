@@ -122,7 +122,7 @@ class _SimilarityLearner(StackClassifier):
 
         Rows of points that a model does not use are 0.
         """
-        size = len(self._X)
+        size = self._X.shape[0]
         if len(self.results_) == 1 and self._models.parts[0][0].size == size:
             return cast(FloatArray, self.result_.kernel)
         found = np.zeros((size, size, len(self.results_)))
