@@ -44,11 +44,7 @@ def gaussians(X: Any, gammas: Sequence[float]) -> list[tuple[FloatArray, float]]
            [0.6065, 1.    ]]), array([[1.    , 0.3679],
            [0.3679, 1.    ]]), True)
     """
-    if sparse.issparse(X):
-        inner = np.asarray((X @ X.T).toarray(), dtype=float)
-    else:
-        centred = X - X.mean(axis=0)
-        inner = np.asarray(centred @ centred.T, dtype=float)
+    inner = _inner_products(X)
     squares = inner.diagonal().copy()
     # The last kernel overwrites x_i'x_j, tile by tile, after all others have used it.
     matrices = [np.empty_like(inner) for _ in gammas[1:]] + [inner]
@@ -85,10 +81,7 @@ def gamma_scale(X: Any, weights: FloatArray | None = None) -> float:
     True
     """
     if sparse.issparse(X):
-        rows = np.asarray(X.mean(axis=1), dtype=float).ravel()
-        squares = np.asarray(X.multiply(X).mean(axis=1), dtype=float).ravel()
-        centre = float(np.average(rows, weights=weights))
-        variance = float(np.average(squares, weights=weights)) - centre**2
+        variance = _sparse_variance(X, weights)
     elif weights is None:
         variance = float(np.var(X, dtype=float))
     else:
@@ -96,6 +89,23 @@ def gamma_scale(X: Any, weights: FloatArray | None = None) -> float:
         centre = float(np.average(means, weights=weights))
         variance = float(np.average(np.square(X - centre).mean(axis=1), weights=weights))
     return 1 / (X.shape[1] * variance) if variance > 0 else 1.0
+
+
+def _inner_products(X: Any) -> FloatArray:
+    """x_i'x_j, of dense points after they are centred."""
+    if sparse.issparse(X):
+        points: Any = X
+        return np.asarray((points @ points.T).toarray(), dtype=np.float64)
+    centred = X - X.mean(axis=0)
+    return np.asarray(centred @ centred.T, dtype=np.float64)
+
+
+def _sparse_variance(X: Any, weights: FloatArray | None) -> float:
+    """The variance of all entries, whose rows count by weights."""
+    rows = np.asarray(X.mean(axis=1), dtype=np.float64).ravel()
+    squares = np.asarray(X.multiply(X).mean(axis=1), dtype=np.float64).ravel()
+    centre = float(np.average(rows, weights=weights))
+    return float(np.average(squares, weights=weights)) - centre**2
 
 
 def _floor(K: FloatArray, exponent: float) -> float:

@@ -53,7 +53,7 @@ class _Nearby:
     @property
     def is_large(self) -> bool:
         """Whether there are too many sparse points for a regression: features need dense ones."""
-        return sparse.issparse(self.X) and self.X.shape[0] > MAX_EXACT_POINTS
+        return not isinstance(self.X, np.ndarray) and self.X.shape[0] > MAX_EXACT_POINTS
 
     @cached_property
     def centre(self) -> FloatArray | float:
@@ -206,7 +206,7 @@ class GraphClassifier(Classifier):
             "scikit-learn's CalibratedClassifierCV makes them of decision values"
         )
 
-    @available_if(_has_regression)
+    @available_if(_has_regression)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probabilities of the classes, by a sigmoid of the decision values.
 

@@ -1,12 +1,12 @@
 """Values known at training points carried to any point by kernel ridge regression.
 
-    f(x) = m + k(x, X) (K + r I)^-1 (F - m),    m the means of the columns of F,
+    f(x) = m + k(x, X) A (F - m),    A = (K + r I)^-1,    m = 1'A F / 1'A 1,
 
-with the Gaussian kernel of scikit-learn's "scale". The ridge r is the one of a grid whose squared
-error of leaving one point out is smallest, r_i / (1 - H_ii) with H = K (K + r I)^-1 and the
-residuals r_i: one eigendecomposition gives it for every r. Values that noise has made rough are
-smoothed, values that are smooth already are kept. For many points K is replaced by features
-(`klopt.kernels.nystroem`), K = Phi Phi'.
+with the Gaussian kernel of scikit-learn's "scale" and a constant m that is not penalised. The ridge
+r is the one of a grid whose squared error of leaving one point out is smallest: with P = A - A 1 1'A
+/ 1'A 1 the error at point i is (P F)_i / P_ii, and one eigendecomposition gives it for every r.
+Values that noise has made rough are smoothed, values that are smooth already are kept. For many
+points K is replaced by features (`klopt.kernels.nystroem`), K = Phi Phi'.
 """
 
 from __future__ import annotations
@@ -53,10 +53,6 @@ class RidgeExtension:
         return nystrom(self.X, self._kernel, FEATURES)
 
     @cached_property
-    def _mean(self) -> FloatArray:
-        return np.asarray(self.F.mean(axis=0), dtype=float)
-
-    @cached_property
     def _eigen(self) -> tuple[FloatArray, FloatArray]:
         """The eigenvalues of K, and the eigenvectors of those that are not 0 by construction."""
         if self._low is None:
@@ -74,13 +70,24 @@ class RidgeExtension:
         best = len(errors) - 1 - int(np.argmin(errors[::-1]))
         return float(RIDGES[best])
 
+    def _shrunk(self, ridge: float, v: FloatArray) -> FloatArray:
+        """r A v, one column of v at a time."""
+        values, U = self._eigen
+        kept = values / (values + ridge)
+        return np.asarray(v - U @ (kept[:, None] * (U.T @ v)))
+
+    def _constant(self, ridge: float) -> FloatArray:
+        """m, one number for each column of F."""
+        ones = self._shrunk(ridge, np.ones((len(self.F), 1)))
+        return np.asarray((ones.T @ self.F / ones.sum()).ravel())
+
     def _errors(self, ridge: float) -> FloatArray:
         """F less the values that are found at each point when it is left out."""
         values, U = self._eigen
-        centred = self.F - self._mean
-        kept = values / (values + ridge)
-        residuals = centred - U @ (kept[:, None] * (U.T @ centred))
-        return np.asarray(residuals / (1 - U**2 @ kept)[:, None])
+        ones = self._shrunk(ridge, np.ones((len(self.F), 1)))[:, 0]
+        diagonal = 1 - U**2 @ (values / (values + ridge)) - ones**2 / ones.sum()
+        shrunk = self._shrunk(ridge, self.F - self._constant(ridge))
+        return np.asarray(shrunk / diagonal[:, None])
 
     @property
     def left_out(self) -> FloatArray:
@@ -88,22 +95,23 @@ class RidgeExtension:
         return self.F - self._errors(self.ridge)
 
     @cached_property
-    def coefficients(self) -> FloatArray:
-        """b with k(x, X) b, or phi(x)'b for features, the values at x less their mean."""
+    def _fit(self) -> tuple[FloatArray, FloatArray]:
+        """The constant, and b with k(x, X) b, or phi(x)'b for features, the values less it."""
         values, U = self._eigen
-        shares = U.T @ (self.F - self._mean) / (values + self.ridge)[:, None]
-        if self._low is None:
-            return np.asarray(U @ shares)
-        return np.asarray(self._low.Phi.T @ (U @ shares))
+        constant = self._constant(self.ridge)
+        shares = U.T @ (self.F - constant) / (values + self.ridge)[:, None]
+        b = U @ shares
+        return constant, np.asarray(b if self._low is None else self._low.Phi.T @ b)
 
     def __call__(self, points: Any) -> FloatArray:
         """Return the values at the rows of `points`."""
         count = points.shape[0]
+        constant, b = self._fit
         found = np.empty((count, self.F.shape[1]))
         for rows in blocks(count, 8 * self.X.shape[0]):
             if self._low is None:
                 seen = self._kernel(points[rows], self.X)
             else:
                 seen = self._low.features(points[rows])
-            found[rows] = seen @ self.coefficients + self._mean
+            found[rows] = seen @ b + constant
         return cast(FloatArray, found)

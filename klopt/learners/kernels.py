@@ -113,9 +113,9 @@ class Kernel(BaseEstimator):  # type: ignore[misc]
         """Return the columns that it is a kernel of."""
         points = _rows(X)
         if self.columns is None:
-            return points
-        some = points[:, cast(Any, self.columns)]
-        return cast(FloatArray, some if sparse.issparse(some) else np.ascontiguousarray(some))
+            return cast(FloatArray, points)
+        some: Any = points[:, cast(Any, self.columns)]
+        return cast(FloatArray, np.ascontiguousarray(some) if _is_dense(some) else some)
 
     def _word(self) -> str:
         raise NotImplementedError
@@ -177,14 +177,14 @@ class Radial(Kernel):
     def _values(self, X: FloatArray, Y: FloatArray | None) -> FloatArray:
         if Y is None:
             return gaussians(X, [cast(float, self.gamma)])[0][0]
-        if sparse.issparse(X) or sparse.issparse(Y):
+        if not (_is_dense(X) and _is_dense(Y)):
             return cast(FloatArray, rbf_kernel(X, Y, gamma=self.gamma))
         centre = Y.mean(axis=0)  # distances by inner products lose digits far from the origin
         return cast(FloatArray, rbf_kernel(X - centre, Y - centre, gamma=self.gamma))
 
     def gram(self, X: npt.ArrayLike, name: str) -> Gram:
         """Return the matrix of the rows of X, positive semidefinite by construction."""
-        if sparse.issparse(X):
+        if not _is_dense(X):
             return Gram.gaussian(*gaussians(self.seen(X), [cast(float, self.gamma)])[0])
         return Gram.rbf(self.seen(X), cast(float, self.gamma))
 
@@ -209,7 +209,11 @@ class _Foreign(Kernel):
 
 def _rows(X: Any) -> Any:
     """Points by rows: an array, or a sparse matrix as it is."""
-    return X.tocsr() if sparse.issparse(X) else np.asarray(X)
+    return np.asarray(X) if _is_dense(X) else X.tocsr()
+
+
+def _is_dense(X: Any) -> bool:
+    return not sparse.issparse(X)
 
 
 def linear(columns: Columns = None) -> LinearKernel:

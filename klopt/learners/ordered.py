@@ -175,7 +175,7 @@ class ScgOSK(_Ordered):
     """The ordered spectral kernel of minimum graph-based loss.
 
     Labels of -1 mark points without label. Few eigenvectors get weight, at times one for three
-    classes: `OSK` is the better learner.
+    classes, of which `fit` warns: `OSK` is the better learner.
 
     Parameters
     ----------
@@ -208,8 +208,8 @@ class ScgOSK(_Ordered):
         self,
         *,
         graph: str = "knn",
-        n_neighbors: int = 5,
-        weights: Weights = "gaussian",
+        n_neighbors: int = 10,
+        weights: Weights = "binary",
         extension: Extension = "kernel",
         rank: int | None = 200,
         sigma: float = 1.0,
