@@ -31,7 +31,7 @@ class Sigmoid:
 
     >>> fitted = Sigmoid.of(np.array([-2.0, -1.0, 1.0, 2.0]), np.array([False, False, True, True]))
     >>> fitted(np.array([-2.0, 0.0, 2.0])).round(2)
-    array([0.18, 0.5 , 0.82])
+    array([0.21, 0.5 , 0.79])
     """
 
     a: float

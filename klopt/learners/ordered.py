@@ -107,10 +107,10 @@ class OSK(_Ordered):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True)
-    >>> few = np.where(np.arange(150) % 10 == 0, y, -1)
-    >>> learner = OSK().fit(X, few)
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> few = np.where(np.arange(len(y)) % 10 == 0, y, -1)
+    >>> learner = OSK().fit((X - X.mean(axis=0)) / X.std(axis=0), few)
     >>> learner.result_.verdict.name, bool(np.mean(learner.transduction_ == y) > 0.9)
     ('OPTIMAL', True)
     """
