@@ -21,9 +21,10 @@ from scipy import sparse
 from klopt.model.cones import Cones
 from klopt.proof.cone_infeasibility import is_infeasible, is_ray
 from klopt.proof.cone_lower_bound import lower_bound
-from klopt.proof.cone_upper_bound import doubtful_rows, upper_bound
+from klopt.proof.cone_upper_bound import upper_bound
 from klopt.proof.cone_witnesses import DualWitness, PrimalWitness
 from klopt.proof.statement import ConeStatement, QuadraticConstraint
+from klopt.witness.tight_rows import doubtful_rows
 
 seeds = st.integers(0, 10**9).map(np.random.default_rng)
 NONE = np.zeros(0, np.intp)

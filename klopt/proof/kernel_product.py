@@ -109,7 +109,8 @@ def enclose_in_slices(
         columns += [term[rows, None] for term in addends]
         table = np.hstack(columns)
         mid[rows] = [_sum(row) for row in table.tolist()]
-        rad[rows] = np.ldexp(left, shifts) + (table.shape[1] + 4) * ETA
+        rad[rows] = np.ldexp(left, shifts) + table.shape[1] * ETA
+    # This covers the underflow of the first term.
     rad = enlarged(rad + UNIT_ROUNDOFF * np.abs(mid))
     sure = np.isfinite(mid) & np.isfinite(rad)
     return Enclosure(np.where(sure, mid, 0.0), np.where(sure, rad, np.inf))

@@ -19,9 +19,9 @@ from klopt.arrays import EPS, FloatArray
 from klopt.model.cones import Cones, smat, svec, svec_size, svec_weights
 from klopt.model.cones.norms import block_norms
 from klopt.model.forms import ConeForm
-from klopt.proof.cone_infeasibility import is_infeasible, is_ray
+from klopt.proof.cone_infeasibility import is_infeasible
 from klopt.proof.cone_lower_bound import lower_bound
-from klopt.proof.cone_upper_bound import NO_SOLUTION, doubtful_rows, upper_bound
+from klopt.proof.cone_upper_bound import NO_SOLUTION, upper_bound
 from klopt.proof.cone_witnesses import DualWitness, PrimalWitness, ProvenEnd
 from klopt.proof.exact_rank import dependence
 from klopt.proof.faces import compressed, turned
@@ -46,6 +46,7 @@ from klopt.witness.polish import polished
 from klopt.witness.precise_witness import short_multipliers
 from klopt.witness.relative_interior import RelativeInterior, relative_interior
 from klopt.witness.stationary import stationary_witness
+from klopt.witness.tight_rows import doubtful_rows, is_ray_nearby
 
 __all__ = ["ConeProof", "prove", "proven_infeasible", "proven_ray"]
 
@@ -791,7 +792,7 @@ def proven_ray(statement: ConeStatement, form: ConeForm, d: FloatArray) -> bool:
         # Few digits first: rays of programs with small integers are short dyadic numbers.
         for digits in (6, 20, 40, None):
             rounded = kept if digits is None else np.round(kept * 2.0**digits) / 2.0**digits
-            if rounded.any() and is_ray(statement, rounded):
+            if rounded.any() and is_ray_nearby(statement, rounded):
                 return True
     if not is_linear(form) or exhausted() or not _is_nearly_ray(statement, unit):
         return False
