@@ -106,13 +106,15 @@ def on_graph(
         train_svm(half @ half.T, labels[labels >= 0])
 
     return Steps(
-        lambda: smoothest_eigenpairs(laplacian(knn_graph(X, 10)), min(200, len(X)))[1], make, decide
+        lambda: smoothest_eigenpairs(laplacian(knn_graph(X, 5, "gaussian")), min(200, len(X)))[1],
+        make,
+        decide,
     )
 
 
 def spectral(X: np.ndarray, make: Callable[[Any], Any]) -> Steps:
     return Steps(
-        lambda: laplacian(knn_graph(X, 10)),
+        lambda: laplacian(knn_graph(X, 5, "gaussian"), power=2),
         make,
         lambda _, result: result.problem.decide(result.point),
     )
@@ -123,7 +125,7 @@ def near(X: np.ndarray, labels: np.ndarray, make: Callable[[Any], klopt.Problem]
     return Steps(
         lambda: Gram.rbf(X),
         make,
-        lambda _, result: train_svm(result.kernel[np.ix_(known, known)], labels[known]),
+        lambda _, result: train_svm(result.kernel[np.ix_(known, known)], labels[known], 1.0),
     )
 
 
@@ -134,6 +136,12 @@ def several(X: np.ndarray, make: Callable[[Any], klopt.Problem]) -> Steps:
 
 def adapted(X: np.ndarray, make: Callable[[Any], Any]) -> Steps:
     return Steps(lambda: Gram.rbf(X), make, lambda _, result: result.problem.weights(result.point))
+
+
+def eta(K: Any) -> float:
+    """Return the price at which F adds at most 0.5 to the weight of the nearest point."""
+    entries = K.matrix if isinstance(K, Gram) else K
+    return float(np.square(entries).sum(axis=0).max()) / (4 * 0.5)
 
 
 def alternating(*runs: Callable[[], Any]) -> list[float]:
@@ -197,9 +205,9 @@ def of_digits() -> None:
     scg = on_graph(X, few, lambda V: problems.ScgOrdered(V, few, skip_constant=True), "mu")
     row(learners.ScgOSK(), X, few, scg, new)
     row(
-        learners.SKL(), X, few, spectral(X, lambda L: problems.SpectralAlignment(L, few, 1e-3)), new
+        learners.SKL(), X, few, spectral(X, lambda L: problems.SpectralAlignment(L, few, 1e-6)), new
     )
-    rls = spectral(X, lambda L: problems.SpectralRls(L, few, 10.0, 1e-2, ridge=1e-3))
+    rls = spectral(X, lambda L: problems.SpectralRls(L, few, 10.0, 1e-2, ridge=1e-6))
     row(learners.SKL(kta=False), X, few, rls, new)
     for labels in (few, y):
         ldk = learners.LDK(random_state=0)
@@ -212,7 +220,10 @@ def of_digits() -> None:
             near(X, labels, lambda K, drawn=drawn: problems.LogDetPairs(K, *drawn)),
             new,
         )
-        scg = near(X, labels, lambda K, labels=labels: problems.ScgLogDet(K, labels, 1.0))
+        gamma = 0.3 * float(np.mean(labels >= 0))
+        scg = near(
+            X, labels, lambda K, labels=labels, gamma=gamma: problems.ScgLogDet(K, labels, gamma)
+        )
         row(learners.ScgLDK(), X, labels, scg, new)
 
 
@@ -237,11 +248,14 @@ def of_tumours() -> None:
         (learners.EMKL(), problems.SimilarityKernels),
         (learners.REKL(), problems.SimilaritySpectra),
     ):
-        make = lambda K, problem=problem: problem(K, signs[:n], 1.0, 1.0, float(n))  # noqa: E731
+        make = lambda K, problem=problem, C=learner.C: problem(K, signs[:n], C, 1.0, float(n))  # noqa: E731
         row(learner, X[:n], y[:n], several(X[:n], make), X[n:])
-    svc = adapted(X[:400], lambda K: problems.AdaptiveKernel(K, signs[:400], 1.0))
+    svc = adapted(X[:400], lambda K: problems.AdaptiveKernel(K, signs[:400], 1.0, eta(K)))
     row(learners.DankSVC(), X[:400], y[:400], svc, X[400:])
-    svr = adapted(features[:400], lambda K: problems.AdaptiveKernelRegression(K, values, 1.0, 0.1))
+    svr = adapted(
+        features[:400],
+        lambda K: problems.AdaptiveKernelRegression(K, values, 1.0, 0.1, eta(K)),
+    )
     row(learners.DankSVR(), features[:400], values, svr, features[400:])
 
 

@@ -1,4 +1,4 @@
-"""The exceptions that klopt raises and the warning that it gives.
+"""The exceptions that klopt raises and the warnings that it gives.
 
 Bad *calls* raise; bad *outcomes* are returned. Every message says what is wrong, where
 (array, index, value) and what to do next.
@@ -13,6 +13,7 @@ __all__ = [
     "NoRoute",
     "NotCertified",
     "UncertifiedFit",
+    "UnhelpfulKernel",
 ]
 
 
@@ -38,3 +39,7 @@ class NotCertified(KloptError, RuntimeError):
 
 class UncertifiedFit(UserWarning):
     """A learner was fitted, but the optimum of its problem is not proven; the text says why."""
+
+
+class UnhelpfulKernel(UserWarning):
+    """A learned kernel does nothing, or only memorises; the text says which and what to change."""

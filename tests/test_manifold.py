@@ -49,7 +49,9 @@ def test_skl_decides_by_the_algorithm_of_its_paper(ridge: float) -> None:
     gamma, U = eigh(L)
     signs = np.where(FEW[KNOWN] == 1, 1.0, -1.0)[:, None]
     expected = algorithm_1(U, gamma, KNOWN, signs, ridge)[:, 0]
-    model = SKL(n_neighbors=6, weights="gaussian", power=2, ridge=ridge).fit(X, FEW)
+    model = SKL(
+        extension="neighbours", n_neighbors=6, weights="gaussian", power=2, ridge=ridge
+    ).fit(X, FEW)
     np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-6, atol=1e-6)
     np.testing.assert_array_equal(model.transduction_, (expected > 0).astype(int))
 
@@ -62,14 +64,14 @@ def test_skl_of_three_classes_decides_by_their_indicators() -> None:
     gamma, U = eigh(laplacian(knn_graph(points, 30, "gaussian")).toarray())
     assert np.diff(gamma).min() > 1e-6  # the eigenvectors are unique
     expected = algorithm_1(U, gamma, known, np.eye(3)[few[known]], 1e-3)
-    model = SKL(n_neighbors=30, weights="gaussian", ridge=1e-3).fit(points, few)
+    model = SKL(n_neighbors=30, power=1, ridge=1e-3, extension="neighbours").fit(points, few)
     np.testing.assert_allclose(model.decision_function(points), expected, rtol=1e-6, atol=1e-6)
 
 
 def test_skl_has_the_clipped_rule_as_an_option_which_may_keep_fewer_eigenvectors() -> None:
     more = np.where(np.arange(80) % 4 == 0, y, FEW)
     free = SKL(n_neighbors=6, weights="gaussian", power=2, ridge=1e-6).fit(X, more)
-    clipped = SKL(n_neighbors=6, weights="gaussian", power=2, ridge=1e-6, rule="clipped")
+    clipped = SKL(n_neighbors=6, rule="clipped", extension="neighbours")
     clipped.fit(X, more)
     point = clipped.result_.point
     assert point is not None
@@ -174,7 +176,7 @@ def test_harmonic_values_solve_the_equations_of_the_graph_and_are_probabilities(
     u = FEW < 0
     D = np.diag(W.sum(axis=1))
     expected = np.linalg.solve((D - W)[np.ix_(u, u)], W[np.ix_(u, ~u)] @ FEW[~u])
-    model = Harmonic(n_neighbors=6).fit(X, FEW)
+    model = Harmonic(n_neighbors=6, extension="neighbours").fit(X, FEW)
     proba = model.predict_proba(X)
     np.testing.assert_allclose(proba[u, 1], expected, atol=1e-9)
     np.testing.assert_array_equal(proba[~u, 1], FEW[~u])
@@ -214,7 +216,9 @@ def test_classes_of_minus_one_and_one_are_told_from_points_without_label(learner
 
 
 @pytest.mark.parametrize(
-    "learner", [OSK(C=0.5), ScgLDK(C=0.5), LDK(C=0.05, random_state=0)], ids=str
+    "learner",
+    [OSK(C=0.5, extension="neighbours"), ScgLDK(C=0.5), LDK(C=0.05, random_state=0)],
+    ids=str,
 )
 def test_weights_of_labelled_points_are_repetitions_for_the_margin(learner: Any) -> None:
     rng = np.random.default_rng(5)

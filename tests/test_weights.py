@@ -81,7 +81,7 @@ def test_a_regression_with_one_kernel_is_scikit_learns() -> None:
     assert search.best_params_ == {"epsilon": 0.05}
 
 
-@pytest.mark.parametrize("learner", [ESKL(), EMKL(), REKL()], ids=str)
+@pytest.mark.parametrize("learner", [ESKL(), EMKL(), REKL(C=1.0)], ids=str)
 def test_weights_bound_the_multipliers_of_learned_similarities(learner: Any) -> None:
     weights = np.random.default_rng(0).uniform(0.01, 0.3, size=60)
     weights[7] = 0.0

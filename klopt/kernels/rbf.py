@@ -10,15 +10,19 @@ at most
 2p units are for the three sums of products, 3 for the two sums after them and 2 for the product
 with gamma, as the distance is at most 2 (n_i + n_j). The 16 u are for an exponential that is right
 to 4 units in the last place and for the bound itself. ||E|| is at most the largest row sum of e K.
-Points are centred first: of the rounded ones the matrix is a kernel too. Half of a matrix is
+Points are centred first: of the rounded ones the matrix is a kernel too. Sparse
+points are not centred, which would make them dense: the same bound holds, as no sum has more than p
+terms and the bound does not depend on their order. Half of a matrix is
 computed and mirrored, so it is symmetric to the last bit and takes half the exponentials.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from klopt.arrays import UNIT_ROUNDOFF, FloatArray
 from klopt.proof.enclosure import ETA, gamma as gamma_n, round_down
@@ -29,8 +33,10 @@ TILE_ORDER = 128
 """The order of the parts that are worked on at a time: they fit into a cache."""
 
 
-def gaussians(X: FloatArray, gammas: Sequence[float]) -> list[tuple[FloatArray, float]]:
+def gaussians(X: Any, gammas: Sequence[float]) -> list[tuple[FloatArray, float]]:
     """Return exp(-gamma ||x - x'||^2) for each gamma, with a lower bound of its eigenvalues.
+
+    X is a dense matrix, one point in each row, or a sparse one.
 
     >>> (wide, _), (narrow, floor) = gaussians(np.array([[0.0], [1.0]]), [0.5, 1.0])
     >>> wide.round(4), narrow.round(4), -1e-13 < floor < 0
@@ -38,8 +44,7 @@ def gaussians(X: FloatArray, gammas: Sequence[float]) -> list[tuple[FloatArray, 
            [0.6065, 1.    ]]), array([[1.    , 0.3679],
            [0.3679, 1.    ]]), True)
     """
-    centred = X - X.mean(axis=0)
-    inner = np.asarray(centred @ centred.T, dtype=float)
+    inner = _inner_products(X)
     squares = inner.diagonal().copy()
     # The last kernel overwrites x_i'x_j, tile by tile, after all others have used it.
     matrices = [np.empty_like(inner) for _ in gammas[1:]] + [inner]
@@ -63,7 +68,7 @@ def gaussians(X: FloatArray, gammas: Sequence[float]) -> list[tuple[FloatArray, 
     return [(K, _floor(K, gamma * error)) for gamma, K in zip(gammas, matrices, strict=True)]
 
 
-def gamma_scale(X: FloatArray, weights: FloatArray | None = None) -> float:
+def gamma_scale(X: Any, weights: FloatArray | None = None) -> float:
     """Return 1 / (columns x variance), scikit-learn's "scale"; 1 where all entries are equal.
 
     With weights a row counts as often as its weight says.
@@ -75,13 +80,32 @@ def gamma_scale(X: FloatArray, weights: FloatArray | None = None) -> float:
     ... )
     True
     """
-    if weights is None:
+    if sparse.issparse(X):
+        variance = _sparse_variance(X, weights)
+    elif weights is None:
         variance = float(np.var(X, dtype=float))
     else:
         means = np.average(X, axis=1)
         centre = float(np.average(means, weights=weights))
         variance = float(np.average(np.square(X - centre).mean(axis=1), weights=weights))
     return 1 / (X.shape[1] * variance) if variance > 0 else 1.0
+
+
+def _inner_products(X: Any) -> FloatArray:
+    """x_i'x_j, of dense points after they are centred."""
+    if sparse.issparse(X):
+        points: Any = X
+        return np.asarray((points @ points.T).toarray(), dtype=np.float64)
+    centred = X - X.mean(axis=0)
+    return np.asarray(centred @ centred.T, dtype=np.float64)
+
+
+def _sparse_variance(X: Any, weights: FloatArray | None) -> float:
+    """The variance of all entries, whose rows count by weights."""
+    rows = np.asarray(X.mean(axis=1), dtype=np.float64).ravel()
+    squares = np.asarray(X.multiply(X).mean(axis=1), dtype=np.float64).ravel()
+    centre = float(np.average(rows, weights=weights))
+    return float(np.average(squares, weights=weights)) - centre**2
 
 
 def _floor(K: FloatArray, exponent: float) -> float:

@@ -15,16 +15,17 @@ from typing import Any, Literal, cast, overload
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from klopt.arrays import FloatArray, freeze
+from klopt.arrays import FloatArray, freeze, sound_sparse
 from klopt.engine.pipeline import solve
 from klopt.engine.result import Result
-from klopt.errors import InvalidProblem, NotCertified, UncertifiedFit
+from klopt.errors import InvalidProblem, NotCertified, UncertifiedFit, UnhelpfulKernel
 from klopt.kernels.gram import Gram
 from klopt.kernels.graphs import UNLABELLED
 from klopt.model.backend import Backend
@@ -80,9 +81,24 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             )
         return result
 
+    def _warn_of_kernel(self, what: str) -> None:
+        """Tell the caller of `fit` what the learned kernel does not do."""
+        warnings.warn(f"{type(self).__name__}: {what}", UnhelpfulKernel, stacklevel=4)
+
     def _points(self, X: Any, *, reset: bool = False) -> FloatArray:
         """X checked as scikit-learn does, in float64."""
-        return cast(FloatArray, validate_data(self, X, reset=reset, dtype=np.float64))
+        if sparse.issparse(X):
+            sound_sparse("X", X)
+        accepted = self._accepts_sparse
+        return cast(
+            FloatArray,
+            validate_data(self, X, reset=reset, dtype=np.float64, accept_sparse=accepted),
+        )
+
+    @property
+    def _accepts_sparse(self) -> str | bool:
+        """The format of sparse points, False where X is a matrix of kernels."""
+        return False if getattr(self, "_is_precomputed", False) else "csr"
 
     @staticmethod
     def _checked_weights(sample_weight: Any, X: Any) -> FloatArray:
@@ -126,7 +142,10 @@ class Classifier(ClassifierMixin, Learner):  # type: ignore[misc]
         self, X: Any, y: Any, *, unlabelled: bool, **checks: Any
     ) -> tuple[FloatArray, Codes]:
         """X checked, and y as class numbers; with `unlabelled`, -1 where the label is unknown."""
-        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2, **checks)
+        if sparse.issparse(X):
+            sound_sparse("X", X)
+        checks = {"accept_sparse": self._accepts_sparse, "ensure_min_samples": 2, **checks}
+        X, y = validate_data(self, X, y, dtype=np.float64, **checks)
         check_classification_targets(y)
         mark = self.unlabelled if unlabelled else None
         unknown = is_mark(y, mark)

@@ -1,28 +1,31 @@
 """Learners on a graph of the points, and the rule that extends their values to new points.
 
 K = V diag(w) V' on the smoothest eigenvectors V of the graph is known at the training points only.
-There it decides by the models' values F (points x models). A new point x takes the mean of its
-nearest training points,
+There it decides by the models' values F (points x models). There are two rules for a new point x.
 
-    f(x) = sum_i p_i F_i,    p_i ~ 1 / ||x - x_i||,
+    extension="kernel"        kernel ridge regression of F (`klopt.learners._ridge`)
+    extension="neighbours"    f(x) = sum_i p_i F_i,    p_i ~ 1 / ||x - x_i||
 
-which is what the kernel k(x, .) = sum_i p_i k(x_i, .) gives, and at a training point its own value.
-scikit-learn's `LabelSpreading` has the same kind of rule. Where the graph itself is given
-(graph="precomputed"), X is the matrix of its weights and p_i are those from x to the training
-points; the values at these are `transduction_` only.
+The second is the mean of the nearest training points, which is what the kernel
+k(x, .) = sum_i p_i k(x_i, .) gives; at a training point it is the own value, as in scikit-learn's
+`LabelSpreading`. The first smooths noisy labels and decides as a support vector machine would
+where all points have labels. Features of new points always follow the second. Where the graph
+itself is given (graph="precomputed"), X is the matrix of its weights and p_i are those from x to
+the training points; the values at these are `transduction_` only.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.neighbors import NearestNeighbors
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from klopt.arrays import FloatArray, SparseMatrix, csc, sound_sparse
@@ -30,10 +33,14 @@ from klopt.engine.result import Result
 from klopt.errors import InvalidProblem
 from klopt.kernels.graphs import Weights, knn_graph, sparse_norms
 from klopt.learners._base import PRECOMPUTED, Classifier, Codes
+from klopt.learners._calibration import Sigmoids
 from klopt.learners._multiclass import MultiClass, MulticlassScheme, support_vector_machines
+from klopt.learners._ridge import MAX_EXACT_POINTS, RidgeExtension
 from klopt.learners.kernels import blocks
 
-__all__ = ["GraphLearner"]
+__all__ = ["Extension", "GraphClassifier", "GraphLearner"]
+
+Extension = Literal["kernel", "neighbours"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +49,11 @@ class _Nearby:
 
     X: Any
     count: int
+
+    @property
+    def is_large(self) -> bool:
+        """Whether there are too many sparse points for a regression: features need dense ones."""
+        return not isinstance(self.X, np.ndarray) and self.X.shape[0] > MAX_EXACT_POINTS
 
     @cached_property
     def centre(self) -> FloatArray | float:
@@ -88,12 +100,34 @@ class _Nearby:
         return lengths
 
 
+@dataclass(frozen=True, eq=False)
+class _Carrier:
+    """Values at the training points, and the regression that carries them, if there is one."""
+
+    values: FloatArray
+    ridge: RidgeExtension | None
+    codes: Codes
+    scheme: MulticlassScheme
+
+    @cached_property
+    def sigmoids(self) -> Sigmoids:
+        """The probabilities of the scores of labelled points, each left out of the regression."""
+        if self.ridge is None:
+            raise InvalidProblem(
+                "there are no probabilities of so many sparse points; CalibratedClassifierCV of "
+                "scikit-learn makes them of decision values"
+            )
+        known = self.codes >= 0
+        return Sigmoids.of(self.scheme.scores(self.ridge.left_out[known]), self.codes[known])
+
+
 class GraphClassifier(Classifier):
     """A classifier that is known at the points of a graph, and carried to others."""
 
     graph: str
     n_neighbors: int
     weights: Weights
+    extension: Extension
     transduction_: npt.NDArray[Any]
 
     def _graph_of(self, X: Any, y: Any) -> tuple[SparseMatrix, Codes]:
@@ -103,9 +137,14 @@ class GraphClassifier(Classifier):
             raise InvalidProblem(
                 f"graph is {self.graph!r}; expected 'knn', or 'precomputed' for a matrix of weights"
             )
+        if self.extension not in get_args(Extension):
+            raise InvalidProblem(
+                f"extension is {self.extension!r}; expected one of {', '.join(get_args(Extension))}"
+            )
         if sparse.issparse(X):
             sound_sparse("X", X)
         X, codes = self._labelled(X, y, unlabelled=True, accept_sparse="csr")
+        self._codes = codes
         if given:
             self._nearby = None
             return csc("X", X), codes
@@ -115,16 +154,32 @@ class GraphClassifier(Classifier):
 
     def _decide(self, values: FloatArray, scheme: MulticlassScheme) -> Self:
         """Keep the models' values at the training points and the classes that they predict."""
-        self._values = values
         self._scheme = scheme
         self.transduction_ = self._named(scheme.scores(values))
+        self._carrier = self._carrier_of(values, scheme)
         return self
 
-    def _carried(self, X: Any, F: FloatArray) -> FloatArray:
-        """F, known at the training points, at the rows of X."""
+    def _carrier_of(self, values: FloatArray, scheme: MulticlassScheme) -> _Carrier:
+        """What carries values at the training points to others; nothing is computed yet."""
+        ridge = None
+        if self._nearby is not None and self.extension == "kernel" and not self._nearby.is_large:
+            ridge = RidgeExtension(self._nearby.X, values)
+        return _Carrier(values, ridge, self._codes, scheme)
+
+    def _at(self, X: Any, carrier: _Carrier) -> FloatArray:
+        """Values, known at the training points, at the rows of X, by the rule of the fit."""
+        if carrier.ridge is None:
+            return self._averaged(X, carrier.values)
+        return carrier.ridge(self._seen_points(X))
+
+    def _seen_points(self, X: Any) -> Any:
         if sparse.issparse(X):
             sound_sparse("X", X)
-        W = validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
+        return validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
+
+    def _averaged(self, X: Any, F: FloatArray) -> FloatArray:
+        """F, known at the training points, at the rows of X: the mean of their neighbours."""
+        W = self._seen_points(X)
         # Otherwise the graph is given, and X holds the weights to the training points.
         if self._nearby is not None:
             return cast(FloatArray, self._nearby.shares(W) @ F)
@@ -136,11 +191,31 @@ class GraphClassifier(Classifier):
     def decision_function(self, X: Any) -> FloatArray:
         """Return one score a class; for two classes one number, positive for the second."""
         check_is_fitted(self)
-        return self._scheme.scores(self._carried(X, self._values))
+        return self._scheme.scores(self._at(X, self._carrier))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the classes of points; at training points those of `transduction_`."""
+        """Return the classes of points; those of training points are in `transduction_`."""
         return self._named(self.decision_function(X))
+
+    def _has_regression(self) -> bool:
+        """Whether values come from a regression; `available_if` shows the reason."""
+        if self.graph != PRECOMPUTED and self.extension == "kernel":
+            return True
+        raise AttributeError(
+            f"{type(self).__name__} has probabilities with graph='knn' and extension='kernel' only; "
+            "scikit-learn's CalibratedClassifierCV makes them of decision values"
+        )
+
+    @available_if(_has_regression)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probabilities of the classes, by a sigmoid of the decision values.
+
+        The sigmoid is fitted to the values at the labelled points, each left out of the regression
+        that carries values to new points. With few labels they are too sure: the values at the
+        other points were learned with the label of the one that is left out.
+        """
+        check_is_fitted(self)
+        return self._carrier.sigmoids(self.decision_function(X))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -163,6 +238,12 @@ class GraphLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphClass
         used = np.flatnonzero(w > 0)
         half = V[:, used] * np.sqrt(w[used])
         some = half[known]
+        if used.size < self.classes_.size - 1:
+            self._warn_of_kernel(
+                f"the learned kernel has {used.size} eigenvectors for {self.classes_.size} classes, "
+                "which it cannot tell apart; take another learner, such as OSK, or a graph of more "
+                "neighbours"
+            )
         scheme = MulticlassScheme(self.classes_.size, self.multi_class)
         coefficients, bias = support_vector_machines(
             some @ some.T, codes[known], scheme, C, weights[known]
@@ -185,4 +266,4 @@ class GraphLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphClass
     def transform(self, X: Any) -> FloatArray:
         """Return features whose inner products are the learned kernel."""
         check_is_fitted(self)
-        return self._carried(X, self._features())
+        return self._averaged(X, self._features())

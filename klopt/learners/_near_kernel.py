@@ -22,6 +22,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -38,6 +39,8 @@ from klopt.problems._logdet.extension import FactoredKernel
 
 __all__ = ["NearKernelLearner", "pulled_back"]
 
+MIN_CHANGE = 1e-3
+"""A kernel nearer to a multiple of the given one, relative to its own norm, is the given one."""
 MIN_EIGENVALUE_SHARE = 1e-10
 """Features whose eigenvalue is below this share of the largest are rounding."""
 
@@ -114,6 +117,13 @@ class _Extension:
         return values[kept], U * np.sign(U[largest, np.arange(kept.size)])
 
 
+def _change(K: FloatArray, K0: FloatArray) -> float:
+    """The distance of K and K0 after each is divided by its norm."""
+    own = float(np.linalg.norm(K))
+    given = float(np.linalg.norm(K0))
+    return float(np.linalg.norm(K / (own or 1.0) - K0 / (given or 1.0)))
+
+
 class NearKernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier):  # type: ignore[misc]
     """A learner of a kernel function near `kernel`; -1 marks points without label."""
 
@@ -146,6 +156,11 @@ class NearKernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Class
         self._low = None
         # New points are then compared with the landmarks, not with the training points.
         if self.rank is not None:
+            if sparse.issparse(X):
+                raise InvalidProblem(
+                    f"rank is {self.rank}, but X is sparse; features of low rank need dense points: "
+                    "leave rank out, or pass X.toarray()"
+                )
             self._X = None
             self._low = nystrom(X, self._kernel, min(self.rank, len(X)))
             return self._low, codes
@@ -157,11 +172,29 @@ class NearKernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Class
         self._scheme = MulticlassScheme(self.classes_.size, self.multi_class)
         a = np.zeros((codes.size, len(self._scheme.pairs)))
         K = self._learned(known, codes.size)
+        change = _change(K, self._given_among(known))
+        if change < MIN_CHANGE:
+            self._warn_of_kernel(
+                f"the learned kernel does nothing: on the labelled points it differs from the given "
+                f"one by {change:.1e} of its norm; {self._more}"
+            )
         a[known], self._bias = support_vector_machines(
             K, codes[known], self._scheme, self.C, weights[known]
         )
         self._extension = _Extension(self.result_, a, self.n_components)
         return self
+
+    @property
+    def _more(self) -> str:
+        """What makes the learned kernel differ more."""
+        raise NotImplementedError
+
+    def _given_among(self, known: npt.NDArray[np.intp]) -> FloatArray:
+        """The given kernel on some of the training points."""
+        K0 = cast(Any, self.result_.problem).K0
+        if self._low is not None:
+            return np.asarray(self._low.Phi[known] @ self._low.Phi[known].T)
+        return part(cast(Gram, K0), known).matrix
 
     def _learned(self, known: npt.NDArray[np.intp], count: int) -> FloatArray:
         """The learned kernel on some of `count` training points."""
@@ -179,8 +212,8 @@ class NearKernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Class
         # A precomputed kernel: the rows of X are k0(x, X).
         if self._X is None:
             return points @ B
-        found = np.empty((len(points), B.shape[1]))
-        for rows in blocks(len(points), 8 * len(self._X)):
+        found = np.empty((points.shape[0], B.shape[1]))
+        for rows in blocks(points.shape[0], 8 * self._X.shape[0]):
             found[rows] = self._kernel(points[rows], self._X) @ B
         return found
 
@@ -209,5 +242,6 @@ class NearKernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Class
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self._is_precomputed and self.rank is None
         tags.input_tags.pairwise = self._is_precomputed
         return tags

@@ -95,7 +95,7 @@ class StackLearner(Learner):
         self.result_ = max(results, key=lambda result: result.certificate.relative_gap)
         self._bias = bias
         self._models = _KernelModels(
-            self.results_, tuple(parts), self._columns, self.scales_, len(self._X)
+            self.results_, tuple(parts), self._columns, self.scales_, self._X.shape[0]
         )
         return self
 
@@ -170,14 +170,15 @@ class StackLearner(Learner):
             return np.asarray(np.tensordot(seen, b, axes=([1, 2], [0, 1])) + self._bias)
         points = self._points(X)
         support = self._X[self.support_]
-        values = np.tile(self._bias, (len(points), 1))
+        values = np.tile(self._bias, (points.shape[0], 1))
         for index in np.flatnonzero(b.any(axis=(0, 2))):
-            for rows in blocks(len(points), 8 * len(support)):
+            for rows in blocks(points.shape[0], 8 * support.shape[0]):
                 values[rows] += self._kernels[index](points[rows], support) @ b[:, index]
         return values
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self._is_precomputed
         tags.input_tags.pairwise = tags.input_tags.three_d_array = self._is_precomputed
         return tags
 

@@ -22,6 +22,7 @@ from typing import Any, Self, TypeAlias, cast, overload
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import linear_kernel, pairwise_kernels, polynomial_kernel, rbf_kernel
 
@@ -87,7 +88,7 @@ class Kernel(BaseEstimator):  # type: ignore[misc]
         weights
             How often each point counts for "scale"; None for once.
         """
-        points = np.asarray(X)
+        points = _rows(X)
         columns = _fixed_columns(self.columns, points.shape[1], names)
         given = self.get_params() | {"columns": columns}
         if "gamma" in given:
@@ -110,10 +111,11 @@ class Kernel(BaseEstimator):  # type: ignore[misc]
 
     def seen(self, X: npt.ArrayLike) -> FloatArray:
         """Return the columns that it is a kernel of."""
-        points = np.asarray(X)
+        points = _rows(X)
         if self.columns is None:
-            return points
-        return np.ascontiguousarray(points[:, cast(Any, self.columns)])
+            return cast(FloatArray, points)
+        some: Any = points[:, cast(Any, self.columns)]
+        return cast(FloatArray, np.ascontiguousarray(some) if _is_dense(some) else some)
 
     def _word(self) -> str:
         raise NotImplementedError
@@ -175,11 +177,15 @@ class Radial(Kernel):
     def _values(self, X: FloatArray, Y: FloatArray | None) -> FloatArray:
         if Y is None:
             return gaussians(X, [cast(float, self.gamma)])[0][0]
+        if not (_is_dense(X) and _is_dense(Y)):
+            return cast(FloatArray, rbf_kernel(X, Y, gamma=self.gamma))
         centre = Y.mean(axis=0)  # distances by inner products lose digits far from the origin
         return cast(FloatArray, rbf_kernel(X - centre, Y - centre, gamma=self.gamma))
 
     def gram(self, X: npt.ArrayLike, name: str) -> Gram:
         """Return the matrix of the rows of X, positive semidefinite by construction."""
+        if not _is_dense(X):
+            return Gram.gaussian(*gaussians(self.seen(X), [cast(float, self.gamma)])[0])
         return Gram.rbf(self.seen(X), cast(float, self.gamma))
 
 
@@ -199,6 +205,15 @@ class _Foreign(Kernel):
         if isinstance(self.function, str):
             return cast(FloatArray, pairwise_kernels(X, Y, metric=self.function))
         return np.asarray(self.function(X, X if Y is None else Y), dtype=float)
+
+
+def _rows(X: Any) -> Any:
+    """Points by rows: an array, or a sparse matrix as it is."""
+    return np.asarray(X) if _is_dense(X) else X.tocsr()
+
+
+def _is_dense(X: Any) -> bool:
+    return not sparse.issparse(X)
 
 
 def linear(columns: Columns = None) -> LinearKernel:

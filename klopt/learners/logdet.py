@@ -35,6 +35,8 @@ __all__ = ["LDK", "ScgLDK"]
 
 MAX_POINTS_FOR_BOUNDS = 1000
 """Labelled points whose distances the bounds are taken from."""
+DEFAULT_GAMMA = 0.3
+"""The weight of the graph-based loss where every point has a label."""
 
 
 Pairs = tuple[npt.ArrayLike, npt.ArrayLike]
@@ -131,7 +133,7 @@ class LDK(NearKernelLearner):
         slack: float | None = 1.0,
         n_pairs: int | None = None,
         quantiles: tuple[float, float] = (0.05, 0.95),
-        C: float = 10.0,
+        C: float = 1.0,
         multi_class: MultiClass = "ovo",
         class_weight: ClassWeight = None,
         rank: int | None = None,
@@ -175,6 +177,10 @@ class LDK(NearKernelLearner):
         problem = self._problem(K0, codes, pairs)
         self.result_ = self._certified(problem)
         return self._finish(codes, weights)
+
+    @property
+    def _more(self) -> str:
+        return "draw more pairs (n_pairs), or take a larger slack"
 
     def _learned(self, known: npt.NDArray[np.intp], count: int) -> FloatArray:
         assert self.result_.point is not None
@@ -250,7 +256,8 @@ class ScgLDK(NearKernelLearner):
     kernel, C, multi_class, class_weight, n_components, unlabelled, backend, tol, time_limit
         As in `LDK`.
     gamma
-        The weight of the graph-based loss.
+        The weight of the graph-based loss; None for 0.3 times the share of points with labels, as
+        the loss draws points without label together whatever their classes are.
     rank
         The number of Nystroem features that replace the kernel of many points: then no n x n matrix
         is formed.
@@ -259,6 +266,8 @@ class ScgLDK(NearKernelLearner):
     ----------
     classes_, result_, kernel_
         As in `LDK`.
+    gamma_
+        The weight of the graph-based loss that was used.
 
     Examples
     --------
@@ -269,12 +278,14 @@ class ScgLDK(NearKernelLearner):
     ('OPTIMAL', True)
     """
 
+    gamma_: float
+
     def __init__(
         self,
         kernel: Any = "rbf",
         *,
-        gamma: float = 1.0,
-        C: float = 10.0,
+        gamma: float | None = None,
+        C: float = 1.0,
         multi_class: MultiClass = "ovo",
         class_weight: ClassWeight = None,
         rank: int | None = None,
@@ -312,5 +323,13 @@ class ScgLDK(NearKernelLearner):
         K0, codes = self._given(X, y)
         weights = self._point_weights(sample_weight, X, codes)
         side: Any = codes if pairs is None else as_pairs(pairs)
-        self.result_ = self._certified(ScgLogDet(K0, side, self.gamma))
+        gamma = self.gamma
+        if gamma is None:
+            gamma = DEFAULT_GAMMA * float(np.mean(codes >= 0))
+        self.gamma_ = gamma
+        self.result_ = self._certified(ScgLogDet(K0, side, self.gamma_))
         return self._finish(codes, weights)
+
+    @property
+    def _more(self) -> str:
+        return "take a larger gamma"

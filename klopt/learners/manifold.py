@@ -17,18 +17,20 @@ Semi-supervised learning using Gaussian fields and harmonic functions, 2003.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse.csgraph import connected_components
 from sklearn.utils.validation import check_is_fitted
 
-from klopt.arrays import FloatArray, positive
+from klopt.arrays import FloatArray, SparseMatrix, csc, positive
 from klopt.kernels.graphs import Weights, knn_graph, laplacian
 from klopt.kernels.manifold import DeformedKernel
 from klopt.kernels.transduction import harmonic
 from klopt.learners._base import Classifier, ClassWeight, Codes, Unlabelled
-from klopt.learners._graph import GraphClassifier
+from klopt.learners._graph import Extension, GraphClassifier
 from klopt.learners._multiclass import MultiClass, MulticlassScheme, support_vector_machines
 from klopt.learners.kernels import as_kernel, blocks
 
@@ -40,7 +42,7 @@ class _Manifold(Classifier):
 
     kernel: Any
     gamma_ambient: float
-    gamma_intrinsic: float
+    gamma_intrinsic: float | None
     n_neighbors: int
     weights: Weights
     power: int
@@ -59,11 +61,15 @@ class _Manifold(Classifier):
             The weight of the loss of each point; weights of unlabelled points are ignored.
         """
         gamma_ambient = positive("gamma_ambient", self.gamma_ambient)
-        gamma_intrinsic = positive("gamma_intrinsic", self.gamma_intrinsic, zero=True)
         X, codes = self._labelled(X, y, unlabelled=True)
+        gamma_intrinsic = self.gamma_intrinsic
+        if gamma_intrinsic is None:
+            # Where all points have labels, the graph has little to add to them.
+            gamma_intrinsic = max(10.0, 1000.0 * float(np.mean(codes < 0)))
+        gamma_intrinsic = positive("gamma_intrinsic", gamma_intrinsic, zero=True)
         given = self._point_weights(sample_weight, X, codes)
         known = np.flatnonzero((codes >= 0) & (given > 0))
-        n = len(X)
+        n = X.shape[0]
         W = knn_graph(X, min(self.n_neighbors, n - 1), self.weights)
         self._X = X
         self._kernel = as_kernel(self.kernel).fix(X, getattr(self, "feature_names_in_", None))
@@ -96,14 +102,19 @@ class _Manifold(Classifier):
         """Return one score a class; for two classes one number, positive for the second."""
         check_is_fitted(self)
         points = self._points(X)
-        values = np.empty((len(points), self._a.shape[1]))
-        for rows in blocks(len(points), 8 * len(self._X)):
+        values = np.empty((points.shape[0], self._a.shape[1]))
+        for rows in blocks(points.shape[0], 8 * self._X.shape[0]):
             values[rows] = self._kernel(points[rows], self._X) @ self._a + self._bias
         return self._scheme.scores(values)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the classes of points."""
         return self._named(self.decision_function(X))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
 
 class LapRLS(_Manifold):
@@ -119,7 +130,8 @@ class LapRLS(_Manifold):
     gamma_ambient
         The penalty of ||f||^2, the norm of the kernel.
     gamma_intrinsic
-        The penalty of f'Mf / n^2, the roughness on the graph.
+        The penalty of f'Mf / n^2, the roughness on the graph; None for 1000 times the share of
+        points without label, and at least 10.
     n_neighbors
         The number of nearest neighbours of a point in the graph.
     weights
@@ -152,8 +164,8 @@ class LapRLS(_Manifold):
         self,
         kernel: Any = "rbf",
         *,
-        gamma_ambient: float = 1e-4,
-        gamma_intrinsic: float = 100.0,
+        gamma_ambient: float = 1e-3,
+        gamma_intrinsic: float | None = None,
         n_neighbors: int = 5,
         weights: Weights = "gaussian",
         power: int = 1,
@@ -210,8 +222,8 @@ class LapSVM(_Manifold):
         self,
         kernel: Any = "rbf",
         *,
-        gamma_ambient: float = 1e-4,
-        gamma_intrinsic: float = 100.0,
+        gamma_ambient: float = 1e-3,
+        gamma_intrinsic: float | None = None,
         n_neighbors: int = 5,
         weights: Weights = "gaussian",
         power: int = 1,
@@ -252,6 +264,9 @@ class Harmonic(GraphClassifier):
         The number of nearest neighbours of a point.
     weights
         The weights of the edges, "binary" or "gaussian".
+    extension
+        How values are carried to new points: "kernel" for kernel ridge regression, "neighbours"
+        for the mean of the nearest training points.
     unlabelled
         The label of points without label; None where every point has one.
 
@@ -278,28 +293,48 @@ class Harmonic(GraphClassifier):
         self,
         *,
         graph: str = "knn",
-        n_neighbors: int = 10,
+        n_neighbors: int = 5,
         weights: Weights = "gaussian",
+        extension: Extension = "kernel",
         unlabelled: Unlabelled = -1,
     ) -> None:
         self.graph = graph
         self.n_neighbors = n_neighbors
         self.weights = weights
+        self.extension = extension
         self.unlabelled = unlabelled
 
     def fit(self, X: Any, y: Any) -> Self:
         """Spread the labels over the graph."""
         W, codes = self._graph_of(X, y)
-        scores = np.maximum(harmonic(W, codes).values, 0.0)
-        self._probabilities = cast(FloatArray, scores / scores.sum(axis=1, keepdims=True))
+        self._probabilities = self._spread(W, codes)
         scheme = MulticlassScheme(self.classes_.size, "ovr")
         values = self._probabilities
         # Two classes have one score, positive for the second.
         if self.classes_.size == 2:
             values = values[:, 1:] - values[:, :1]
+        self._carried_probabilities = self._carrier_of(self._probabilities, scheme)
         return self._decide(values, scheme)
+
+    def _spread(self, W: SparseMatrix, codes: Codes) -> FloatArray:
+        """The probabilities at all points; where no walk meets a label, the shares of the labels."""
+        _, component = connected_components(W, directed=False)
+        reached = np.flatnonzero(np.isin(component, component[codes >= 0]))
+        scores = np.tile(np.bincount(codes[codes >= 0]).astype(float), (codes.size, 1))
+        if reached.size < codes.size:
+            warnings.warn(
+                f"{codes.size - reached.size} of {codes.size} points have no way to a labelled point "
+                "and get the shares of the labels; take more neighbours, or label a point of each "
+                "component",
+                UserWarning,
+                stacklevel=3,
+            )
+        among = csc("W", W.tocsr()[reached][:, reached])
+        scores[reached] = np.maximum(harmonic(among, codes[reached]).values, 0.0)
+        return cast(FloatArray, scores / scores.sum(axis=1, keepdims=True))
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability that a random walk meets each class first."""
         check_is_fitted(self)
-        return self._carried(X, self._probabilities)
+        found = np.maximum(self._at(X, self._carried_probabilities), 0.0)
+        return cast(FloatArray, found / found.sum(axis=1, keepdims=True))

@@ -21,10 +21,11 @@ from typing import Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from klopt.arrays import FloatArray
+from klopt.arrays import FloatArray, sound_sparse
 from klopt.engine.result import Result
 from klopt.learners._base import ClassWeight, entries, part
 from klopt.learners._multiclass import MultiClass
@@ -175,7 +176,14 @@ class _MixtureRegressor(RegressorMixin, _KernelMixture):  # type: ignore[misc]
         sample_weight
             What multiplies C of each point.
         """
-        checks = {"y_numeric": True, "ensure_min_samples": 2, "allow_nd": self._is_precomputed}
+        if sparse.issparse(X):
+            sound_sparse("X", X)
+        checks = {
+            "y_numeric": True,
+            "ensure_min_samples": 2,
+            "allow_nd": self._is_precomputed,
+            "accept_sparse": self._accepts_sparse,
+        }
         X, y = validate_data(self, X, y, dtype=np.float64, **checks)
         weights = self._checked_weights(sample_weight, X)
         matrices = self._matrices(X, weights)

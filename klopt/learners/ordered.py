@@ -19,7 +19,7 @@ from klopt.kernels.eigenpairs import smoothest_eigenpairs
 from klopt.kernels.graphs import Weights, laplacian
 from klopt.kernels.side_information import side_graph
 from klopt.learners._base import ClassWeight, Codes, Unlabelled
-from klopt.learners._graph import GraphLearner
+from klopt.learners._graph import Extension, GraphLearner
 from klopt.learners._multiclass import MultiClass
 from klopt.model.backend import Backend
 from klopt.problems.ordered_alignment import OrderedAlignment, Target
@@ -65,6 +65,9 @@ class OSK(_Ordered):
         The number of nearest neighbours of a point.
     weights
         The weights of the edges, "binary" or "gaussian".
+    extension
+        How values are carried to new points: "kernel" for kernel ridge regression, "neighbours"
+        for the mean of the nearest training points.
     rank
         The number of smoothest eigenvectors; None for all.
     sigma
@@ -104,10 +107,10 @@ class OSK(_Ordered):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True)
-    >>> few = np.where(np.arange(150) % 10 == 0, y, -1)
-    >>> learner = OSK().fit(X, few)
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> few = np.where(np.arange(len(y)) % 10 == 0, y, -1)
+    >>> learner = OSK().fit((X - X.mean(axis=0)) / X.std(axis=0), few)
     >>> learner.result_.verdict.name, bool(np.mean(learner.transduction_ == y) > 0.9)
     ('OPTIMAL', True)
     """
@@ -118,8 +121,9 @@ class OSK(_Ordered):
         self,
         *,
         graph: str = "knn",
-        n_neighbors: int = 10,
-        weights: Weights = "binary",
+        n_neighbors: int = 5,
+        weights: Weights = "gaussian",
+        extension: Extension = "kernel",
         rank: int | None = 200,
         sigma: float = 1.0,
         ordered: bool = True,
@@ -135,6 +139,7 @@ class OSK(_Ordered):
         self.graph = graph
         self.n_neighbors = n_neighbors
         self.weights = weights
+        self.extension = extension
         self.rank = rank
         self.sigma = sigma
         self.ordered = ordered
@@ -170,11 +175,13 @@ class ScgOSK(_Ordered):
     """The ordered spectral kernel of minimum graph-based loss.
 
     Labels of -1 mark points without label. Few eigenvectors get weight, at times one for three
-    classes: `OSK` is the better learner.
+    classes, of which `fit` warns: `OSK` is the better learner.
 
     Parameters
     ----------
-    graph, n_neighbors, weights, rank, sigma, C, multi_class, class_weight, unlabelled, backend, tol, time_limit
+    graph, n_neighbors, weights, extension, rank, sigma, C, multi_class, class_weight, unlabelled
+        As in `OSK`.
+    backend, tol, time_limit
         As in `OSK`.
     skip_constant
         Leave out the constant eigenvector. With it, the program as printed, the kernel of a
@@ -203,6 +210,7 @@ class ScgOSK(_Ordered):
         graph: str = "knn",
         n_neighbors: int = 10,
         weights: Weights = "binary",
+        extension: Extension = "kernel",
         rank: int | None = 200,
         sigma: float = 1.0,
         skip_constant: bool = True,
@@ -217,6 +225,7 @@ class ScgOSK(_Ordered):
         self.graph = graph
         self.n_neighbors = n_neighbors
         self.weights = weights
+        self.extension = extension
         self.rank = rank
         self.sigma = sigma
         self.skip_constant = skip_constant

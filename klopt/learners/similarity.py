@@ -7,13 +7,13 @@
 New points are left open by Kundu et al. (2010). The linear map s -> s S^+ K of
 `klopt.kernels.similarities` gives training points their own rows of K, but divides by the small
 eigenvalues of S, which for new points are noise: on the two similarity data sets tried it is no
-better than chance. Here the pseudoinverse is damped,
+better than chance. Here only the difference from a multiple of S goes through it, damped,
 
-    k(x, training) = s S (S^2 + damping^2 |S|^2 I)^-1 K,
+    k(x, training) = c s + s S (S^2 + damping^2 |S|^2 I)^-1 (K - c S),    c = tr(SK) / tr(S^2),
 
-so that eigenvalues below `damping` times the largest hardly count; it should be tuned
-(`docs/learners.md` explains the default). At training points `predict` is damped, too; their
-undamped values are those of `results_`.
+so that eigenvectors whose eigenvalues are below `damping` times the largest keep c s, and without
+damping it is s S^+ K. It may be tuned (`docs/learners.md` explains the default). At training points
+`predict` is damped, too; their undamped values are those of `results_`.
 
 Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from multiple
 similarity matrices with general convex loss functions, 2010, (4), (6), (7).
@@ -54,7 +54,7 @@ class _SimilarityLearner(StackClassifier):
         rho: float = 1.0,
         trace: Trace = "points",
         loss: Losses = "squared",
-        damping: float = 0.05,
+        damping: float = 0.2,
         normalize: bool = True,
         multi_class: MultiClass = "ovo",
         class_weight: ClassWeight = None,
@@ -107,11 +107,11 @@ class _SimilarityLearner(StackClassifier):
 
     @classmethod
     def _extended(cls, damping: float, result: Result, signs: FloatArray) -> FloatArray:
-        """S (S^2 + damping^2 |S|^2 I)^-1 K a of each similarity."""
+        """c a + S (S^2 + damping^2 |S|^2 I)^-1 (K - c S) a of each similarity."""
         a = signs * cast(Any, result.point).alpha
         count = len(cast(Any, result.problem).S)
         found = np.column_stack(
-            [w * _damped(part, K @ a, damping) for part, K, w in cls._parts(result)]
+            [w * _corrected(part, K, a, damping) for part, K, w in cls._parts(result)]
         )
         # One kernel for several similarities is extended through their mean.
         return found if found.shape[1] == count else np.tile(found / count, count)
@@ -122,7 +122,7 @@ class _SimilarityLearner(StackClassifier):
 
         Rows of points that a model does not use are 0.
         """
-        size = len(self._X)
+        size = self._X.shape[0]
         if len(self.results_) == 1 and self._models.parts[0][0].size == size:
             return cast(FloatArray, self.result_.kernel)
         found = np.zeros((size, size, len(self.results_)))
@@ -141,11 +141,16 @@ class _KernelEach(_SimilarityLearner):
         return np.array([1 / cast(Any, result.point).gamma for result in self.results_])
 
 
-def _damped(S: Eigen, v: FloatArray, damping: float) -> FloatArray:
-    """S (S^2 + damping^2 |S|^2 I)^-1 v."""
+def _corrected(S: Eigen, K: FloatArray, a: FloatArray, damping: float) -> FloatArray:
+    """c a + S (S^2 + damping^2 |S|^2 I)^-1 (K - c S) a, c S the multiple of S nearest to K."""
     values, V = S
+    squares = values**2
     floor = max(damping, 1e-12) * float(np.abs(values).max()) or 1.0
-    return V @ (values / (values**2 + floor**2) * (V.T @ v))
+    inner = float(values @ np.einsum("ij,ij->j", V, K @ V))
+    # A negative multiple of a similarity would turn it around.
+    c = max(inner, 0.0) / (float(squares.sum()) or 1.0)
+    own = c * (V.T @ a)
+    return V @ (own + values / (squares + floor**2) * (V.T @ (K @ a) - values * own))
 
 
 class ESKL(_SimilarityLearner):
@@ -255,8 +260,11 @@ class REKL(_KernelEach):
 
     Parameters
     ----------
-    similarities, C, rho, trace, damping, normalize, multi_class, class_weight
+    similarities, rho, trace, damping, normalize, multi_class, class_weight
         As in `ESKL`.
+    C
+        The penalty of the margin violations. The kernel is the sum of kernels of weights 1 / gamma,
+        which for m similarities is about m^2 times as large as each: hence the smaller default.
     loss
         The distance of the eigenvalues from those of the similarity: "euclidean", as in Kundu et
         al. (2010), or its square, which is faster.
@@ -281,11 +289,11 @@ class REKL(_KernelEach):
         self,
         similarities: Any = None,
         *,
-        C: float = 1.0,
+        C: float = 0.3,
         rho: float = 1.0,
         trace: Trace = "points",
         loss: SpectralLoss = "squared",
-        damping: float = 0.05,
+        damping: float = 0.2,
         normalize: bool = True,
         multi_class: MultiClass = "ovo",
         class_weight: ClassWeight = None,

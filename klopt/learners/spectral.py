@@ -27,7 +27,7 @@ from klopt.arrays import FloatArray, SparseMatrix
 from klopt.errors import InvalidProblem
 from klopt.kernels.graphs import Weights, laplacian
 from klopt.learners._base import Codes, Unlabelled
-from klopt.learners._graph import GraphLearner
+from klopt.learners._graph import Extension, GraphLearner
 from klopt.learners._multiclass import MulticlassScheme
 from klopt.model.backend import Backend
 from klopt.model.problem import Point
@@ -58,6 +58,9 @@ class SKL(GraphLearner):
         The number of nearest neighbours of a point.
     weights
         The weights of the edges, "binary" or "gaussian".
+    extension
+        How values are carried to new points: "kernel" for kernel ridge regression, "neighbours"
+        for the mean of the nearest training points.
     C
         The penalty of the residuals.
     mu
@@ -113,13 +116,14 @@ class SKL(GraphLearner):
         kta: bool = True,
         rule: AlignmentRule = "unclipped",
         graph: str = "knn",
-        n_neighbors: int = 10,
-        weights: Weights = "binary",
+        n_neighbors: int = 5,
+        weights: Weights = "gaussian",
+        extension: Extension = "kernel",
         C: float = 10.0,
         mu: float = 1e-2,
         basis: Basis = "spectral",
-        power: int = 1,
-        ridge: float = 1e-3,
+        power: int = 2,
+        ridge: float = 1e-6,
         rank: int | None = None,
         unlabelled: Unlabelled = -1,
         backend: str | Backend | None = None,
@@ -131,6 +135,7 @@ class SKL(GraphLearner):
         self.graph = graph
         self.n_neighbors = n_neighbors
         self.weights = weights
+        self.extension = extension
         self.C = C
         self.mu = mu
         self.basis = basis
