@@ -25,6 +25,7 @@ from klopt.bench.report.labels import FONT, Box, beside, shortened, spread, text
 
 __all__ = [
     "COLOURS",
+    "EMPTY_CELL",
     "STYLE_SHEET",
     "MapCell",
     "Rule",
@@ -134,6 +135,10 @@ class MapCell:
     link: str = ""
 
 
+EMPTY_CELL = MapCell("–", "", "none", "")
+"""The cell of a backend that was not run."""
+
+
 @dataclass(frozen=True)
 class _Frame:
     """Where the axes lie in the picture."""
@@ -241,7 +246,11 @@ def heat_map(
     top = round(20 + longest * 0.5) if slanted else 20
 
     shapes = (f'<rect id="cell-{tone}" class="cell-{tone}" {CELL_BOX}/>' for tone in TONES)
-    parts = [f"<defs>{''.join(shapes)}</defs>"]
+    # Most cells of a large map are empty: one element each, not four.
+    empty = (
+        f'<g id="no-cell"><use href="#cell-none"/><text x="{CELL_WIDTH / 2:g}" y="17">–</text></g>'
+    )
+    parts = [f"<defs>{''.join(shapes)}{empty}</defs>"]
     for j, column in enumerate(columns):
         parts.append(_column_name(column, left + j * CELL_WIDTH, top - 7, slanted))
     for i, (name, line) in enumerate(zip(names, cells, strict=True)):
@@ -278,6 +287,8 @@ def standalone(svg: str) -> str:
 
 
 def _cell(cell: MapCell, x: float) -> str:
+    if cell == EMPTY_CELL:
+        return f'<use href="#no-cell" x="{x:g}"/>'
     middle = f"{x + CELL_WIDTH / 2:g}"
     words = escape(cell.symbol)
     if cell.word:

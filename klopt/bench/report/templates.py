@@ -40,6 +40,8 @@ def policy(style: str, *scripts: str) -> str:
     parts = ["default-src 'none'", f"style-src {_hash(style)}"]
     if scripts:
         parts.append(f"script-src {' '.join(map(_hash, scripts))}")
+        # A worker is started by one of these scripts or not at all.
+        parts.append("worker-src blob:")
     return "; ".join([*parts, "img-src data:", "base-uri 'none'", "form-action 'none'"])
 
 
