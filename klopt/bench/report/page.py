@@ -47,8 +47,8 @@ MIN_CURVE_POINTS = 24
 """What each curve gets at least."""
 MAX_CURVES = 40
 """With more curves, charts against iterations are left to `klopt.bench.report.files`."""
-MAX_PAGE_BYTES = 490_000
-"""What a page with certificates may take; the rest of its scripts and style has a few thousand."""
+MAX_PAGE_BYTES = 498_000
+"""What a page with certificates may take, unless it takes more without them."""
 OPEN_PANELS = 3
 """Problems whose charts of convergence are open from the start."""
 NO_BOUNDS: Mapping[str, Sequence[RateBound]] = MappingProxyType({})
@@ -96,11 +96,15 @@ def page(comparison: PageSource, bounds: Mapping[str, Sequence[RateBound]] = NO_
         data=Markup(embedded(runs, comparison.command)),
     )
     written = template("page.html.jinja")
-    plain = written.render(**content, proofs=None)
+    certificates = comparison.certificates()
+    without = page_proofs(found, anchors, certificates, max_bytes=0)
+    page = written.render(**content, proofs=without)
+    if without is None:
+        return page
     # Certificates get what is left: all the rest of the page is there without them.
-    left = MAX_PAGE_BYTES - len(plain.encode())
-    proofs = page_proofs(found, anchors, comparison.certificates(), left)
-    return plain if proofs is None else written.render(**content, proofs=proofs)
+    left = MAX_PAGE_BYTES - len(page.encode())
+    proofs = page_proofs(found, anchors, certificates, left)
+    return written.render(**content, proofs=proofs)
 
 
 def _header(

@@ -64,14 +64,14 @@ def page_proofs(
     certificates
         Those of the runs, by key.
     max_bytes
-        What they may take on the page.
+        What they may take on the page; with 0, what is left is the checker and names.
     """
     rows = [shown(trial) for trial in found]
     known = {run.key: certificates.get(run.key, RunCertificate()) for run in rows}
     if not any(each.content for each in known.values()):
         return None
     checker = _embedded(checker_source())
-    left = min(max_bytes, MAX_BYTES) - len(checker)
+    left = min(max_bytes, MAX_BYTES)
 
     texts: list[str] = []
     place: dict[str, int] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from klopt.bench.report.charts import EMPTY_CELL, MapCell, heat_map
+from klopt.bench.report.charts import MapCell, heat_map
 from klopt.bench.report.figures import SYMBOLS, TONE, Figure, shown
 from klopt.bench.trials import Trial, route
 
@@ -33,7 +33,7 @@ def verdict_map(found: Sequence[Trial], links: Mapping[str, str]) -> Figure:
 def _cell(problem: str, backend: str, found: Sequence[Trial], links: Mapping[str, str]) -> MapCell:
     own = [t for t in found if (t.first.problem, t.first.backend) == (problem, backend)]
     if not own:
-        return EMPTY_CELL
+        return MapCell("–", "", "none", "")
     best = min(own, key=lambda trial: (trial.first.tol, trial.order))
     run = shown(best)
     symbol = SYMBOLS[run.verdict]
