@@ -312,9 +312,11 @@ def _to_be_saved(problem: Problem, chosen: Attempt, certificate: Certificate) ->
     def write(path: str | PathLike[str]) -> None:
         # Few results are saved: what writes them is imported by those.
         from klopt.certificates.files import certificate_text, write_text
+        from klopt.certificates.vipr import vipr_text
 
         point, ray = proof_points(problem, chosen, certificate)
-        write_text(path, certificate_text(problem, certificate, point, ray))
+        text = certificate_text(problem, certificate, point, ray)
+        write_text(path, vipr_text(text) if str(path).endswith(".vipr") else text)
 
     return replace(certificate, writer=write)
 
