@@ -65,7 +65,7 @@ def statement_of(problem: Problem) -> dict[str, Any]:
     formulation = next(iter(problem.formulations()))
     rows, columns = formulation.build().shape
     # The statement does not depend on the point, but comes with one.
-    point = formulation.recover(np.zeros(columns or 0), np.zeros(rows or 0))
+    point = formulation.recover(np.zeros(columns or 0), np.zeros(rows) if rows else None)
     claim = problem.cone_claim(point) if isinstance(problem, StatedAsConeProgram) else None
     if claim is None:
         raise InvalidProblem(

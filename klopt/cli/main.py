@@ -370,9 +370,10 @@ def problems(name: str | None, as_json: bool) -> None:
     metavar="FILE.html",
     help="File of the report, an HTML page.",
 )
+@click.option("--store", metavar="FILE", help="Keep the runs and their certificates in this file.")
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @_json
-def demo(size: str, output: str, quiet: bool, as_json: bool) -> None:
+def demo(size: str, output: str, store: str | None, quiet: bool, as_json: bool) -> None:
     """Compare all backends on every family of problems, on data that come with scikit-learn.
 
     Writes a report and prints a table and a summary. Exit code 0 if everything was run, whatever
@@ -381,7 +382,7 @@ def demo(size: str, output: str, quiet: bool, as_json: bool) -> None:
     from klopt.bench.demo import demo_data, print_demo, run_demo
     from klopt.engine.format import document
 
-    comparison = run_demo(output, size=size, progress=not quiet)
+    comparison = run_demo(output, size=size, progress=not quiet, store=store)
     if as_json:
         click.echo(document("demo", demo_data(comparison, output)))
     else:

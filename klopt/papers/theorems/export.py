@@ -33,7 +33,7 @@ __all__ = ["program"]
 
 PROGRAM = "<refutation>"
 """The name of a program that is tried before it is written."""
-MAX_CALLS = 500_000
+MAX_CALLS = 4_000_000
 """A program that calls more functions takes too long for a reader."""
 WIDTH = 96
 """Where the text of a program is wrapped."""
@@ -69,6 +69,10 @@ CALLS = {
 ALWAYS = {"__init__", "__getitem__"}
 _UNIT = re.compile(r"(?:    )?(?:def (\w+)\(|class (\w+)|(\w+) = )")
 """How a definition begins, in a class or outside."""
+
+
+class _TooLong(BaseException):
+    """A program that is tried makes too many calls."""
 
 
 def program(claim: Claim, case: Case) -> str:
@@ -172,7 +176,7 @@ def _executed(
         if event == "call" and frame.f_code.co_filename == PROGRAM:
             count += 1
             if count > MAX_CALLS:
-                raise InvalidSettings("no program: the check makes too many steps for one")
+                raise _TooLong
             called.add(bisect_right(starts, frame.f_code.co_firstlineno) - 1)
 
     code = compile("\n".join(lines), PROGRAM, "exec")
@@ -183,6 +187,8 @@ def _executed(
             exec(code, {"__name__": "__main__", "__doc__": ""})
     except SystemExit as end:
         return called, end.code == 0
+    except _TooLong:
+        raise InvalidSettings("no program: the check makes too many steps for one") from None
     except ValueError:  # undecided
         return called, False
     finally:
@@ -312,8 +318,8 @@ class _Changed(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> Any:
         called = self.scope.get(node.func.id) if isinstance(node.func, ast.Name) else None
-        if hasattr(called, "__wrapped__"):  # marked by `given`
-            return ast.parse(f"CASE[{called.__name__!r}]", mode="eval").body
+        if isinstance(node.func, ast.Name) and hasattr(called, "__wrapped__"):  # marked by `given`
+            return ast.parse(f"CASE[{node.func.id!r}]", mode="eval").body
         # `cast` and keywords of NumPy say nothing here.
         if isinstance(node.func, ast.Name) and node.func.id == "cast":
             return self.visit(node.args[1])
