@@ -64,6 +64,9 @@ STOPS = {
     "user_limit": Stop.ITERATION_LIMIT,
 }
 
+CHOICES = frozenset({"clarabel", "scs"})
+"""The solvers that CVXPY chooses for cone programs by itself."""
+
 
 @dataclass(frozen=True, repr=False)
 class Cvxpy(Backend):
@@ -136,6 +139,15 @@ class Cvxpy(Backend):
             return Answer(stop, farkas=y, iterations=iterations, seconds=seconds, native=native)
         point = None if x.value is None else np.array(x.value)
         return Answer(stop, point, y, iterations=iterations, seconds=seconds, native=native)
+
+    def repeats(self, needs: frozenset[Feature], tried: frozenset[str]) -> bool:
+        """Return whether CVXPY's choice for such a program was tried without it."""
+        if self.solver is not None:
+            return self.solver.lower() in tried
+        # For quadratic objectives CVXPY takes OSQP, which klopt has no file for.
+        if Feature.QUADRATIC in needs:
+            return False
+        return tried >= CHOICES
 
     def memory(self, form: Form) -> float:
         """Return the bytes that CVXPY needs at least, and of its solvers Clarabel."""

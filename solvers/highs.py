@@ -3,12 +3,15 @@
 One-entry rows become bounds, the others low <= Ax <= b with low = b on zero rows and -inf on
 nonnegative ones. HiGHS puts a minus before the multipliers in its Lagrangian, f(x) - dual'(Ax - b),
 where klopt has f(x) + y'(Ax - b): its row duals and dual rays are turned in `klopt_signs`.
+
+`highs:simplex`, `highs:ipm` (interior points, then a vertex) and `highs:pdlp` (first order) name one
+of its codes for linear programs; by itself it takes the simplex method.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import attrs
@@ -16,7 +19,8 @@ import numpy as np
 from scipy import sparse
 
 from klopt.arrays import FloatArray
-from klopt.model.backend import Answer, Backend, Settings, Start, Stop
+from klopt.errors import InvalidSettings
+from klopt.model.backend import Answer, Backend, Settings, Start, Stop, check_raw
 from klopt.model.cones import Cones
 from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, Form
@@ -66,11 +70,18 @@ STOPS = {
 }
 
 
+VARIANTS = ("simplex", "ipm", "pdlp")
+"""Its codes for linear programs, by the names that HiGHS has for them."""
+
+
+@dataclass(frozen=True, repr=False)
 class Highs(Backend):
     """Dual simplex for linear programs, an active-set method for quadratic ones.
 
     Both are exact up to rounding.
     """
+
+    code: str | None = None
 
     name = "highs"
     library = "highspy"
@@ -80,9 +91,26 @@ class Highs(Backend):
     honours = frozenset({"tol", "time_limit", "max_iter", "threads", "seed", "log"})
     proves = frozenset({"dual", "farkas", "ray"})
 
+    def __post_init__(self) -> None:
+        # Of one code both are its own, which the class cannot know.
+        if self.code is not None:
+            object.__setattr__(self, "name", f"highs:{self.code}")
+            object.__setattr__(self, "offers", frozenset({Feature.CONE}))
+            # The first-order code prints whatever it is told.
+            object.__setattr__(self, "isolate", self.code == "pdlp")
+
+    def variant(self, name: str) -> Backend:
+        """Return the backend that uses one of HiGHS's codes for linear programs."""
+        if name not in VARIANTS:
+            raise InvalidSettings(f"highs has no code {name!r}; it has: {', '.join(VARIANTS)}")
+        return Highs(name)
+
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
         """Return what HiGHS claims about a linear or convex quadratic program."""
         assert isinstance(form, ConeForm)
+        if self.code is not None:
+            check_raw(self.name, settings.raw, settings.raw, {"solver": "backend"})
+            settings = attrs.evolve(settings, raw={**settings.raw, "solver": self.code})
         answer = _solve(form, settings)
         if form.P is not None and _failed(form, answer, settings.tol):
             answer = _second_run(form, settings, answer)

@@ -50,7 +50,8 @@ MAY_IMPORT = {
     # `programs` for one thing: the engine reads the problem that a file states.
     "engine": BORDER | {"model", "proof", "witness", "programs", "certificates"},
     "conformance": CORE,
-    "bench": CORE | {"papers"},
+    # `certificates`: a comparison keeps those of its runs.
+    "bench": CORE | {"certificates", "papers"},
     "papers": CORE | {"problems", "learners", "bench"},
     "learners": CORE | {"problems", "bench"},
     # The problems that other people's answers belong to.

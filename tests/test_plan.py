@@ -7,14 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from bad_backends import Bad, Liar
+from scipy import sparse
 
 import klopt
 from klopt.conformance.instances import FormProblem
 from klopt.engine import registry
 from klopt.engine.registry import problems
+from klopt.engine.route_costs import groups_of_alike
 from klopt.errors import InvalidProblem, NoRoute
 from klopt.model.features import Feature
 from klopt.model.problem import Formulation
+from klopt.programs.program import Program
 
 RNG = np.random.default_rng(0)
 SAMPLES = {problem.__name__: problem.sample(np.random.default_rng(0), 5) for problem in problems()}
@@ -45,7 +48,9 @@ def test_a_route_offers_all_and_a_refusal_names_what_is_missing(name) -> None:
             assert feature.value in refusal.missing
 
 
-@every_problem
+@pytest.mark.parametrize(
+    "name", [name for name in SAMPLES if not isinstance(SAMPLES[name], Program)]
+)
 def test_routes_are_ordered_by_rank_then_formulation_then_name(name) -> None:
     order = {f.name: index for index, f in enumerate(SAMPLES[name].formulations())}
     keys = [
@@ -53,6 +58,73 @@ def test_routes_are_ordered_by_rank_then_formulation_then_name(name) -> None:
         for r in klopt.plan(SAMPLES[name]).routes
     ]
     assert keys == sorted(keys)
+
+
+@pytest.mark.parametrize("name", ["LP", "QCQP", "SDP"])
+def test_routes_of_a_program_are_ordered_by_expected_time_first_formulations_first(name) -> None:
+    routes = klopt.plan(SAMPLES[name]).routes
+    known = [route for route in routes if route.expected is not None]
+    assert known
+    assert routes[: len(known)] == tuple(known), "who was never measured comes last"
+    seen: set[str] = set()
+    repeated = []
+    for route in known:
+        repeated.append(route.backend.name in seen)
+        seen.add(route.backend.name)
+    assert repeated == sorted(repeated), "first formulations come first"
+    group = groups_of_alike(route.expected for route in known)
+    times = [(group[route.expected], route.backend.rank) for route in known]
+    count = repeated.count(False)
+    assert times[:count] == sorted(times[:count])
+    assert times[count:] == sorted(times[count:])
+
+
+def large_qp() -> klopt.problems.QCQP:
+    n = 900
+    rng = np.random.default_rng(0)
+    A = sparse.random_array((600, n), density=0.01, rng=rng)
+    P = sparse.diags_array(rng.uniform(0.1, 1.0, n))
+    return klopt.problems.QCQP(P, rng.normal(size=n), A_ub=A, b_ub=np.ones(600))
+
+
+def small_qp() -> klopt.problems.QCQP:
+    return klopt.problems.QCQP(np.eye(2), [1.0, 1.0], A_ub=[[1.0, 1.0]], b_ub=[1.0])
+
+
+def test_a_large_quadratic_program_goes_to_an_interior_point_method_first() -> None:
+    plan = klopt.plan(large_qp())
+    assert plan.routes[0].backend.name == "clarabel"
+    by_name = {route.backend.name: route.expected for route in plan.routes}
+    assert by_name["clarabel"] < by_name["highs"]
+    assert "about" in plan.explain()
+
+
+def test_an_unknown_backend_stands_where_its_rank_says() -> None:
+    class Eager(Liar):
+        name, rank = "eager", 1
+
+    class Humble(Liar):
+        name, rank = "humble", 60
+
+    problem = SAMPLES["LP"]
+    klopt.register(Eager())
+    klopt.register(Humble())
+    try:
+        names = [route.backend.name for route in klopt.plan(problem).routes]
+    finally:
+        registry._registered.pop("eager")
+        registry._registered.pop("humble")
+    assert names[0] == "eager"
+    assert names[-1] == "humble"
+
+
+def test_expected_times_grow_with_the_program() -> None:
+    small, large = (
+        {route.backend.name: route.expected for route in klopt.plan(problem).routes}
+        for problem in (small_qp(), large_qp())
+    )
+    for name in ("highs", "clarabel"):
+        assert small[name] < large[name]
 
 
 @every_problem
@@ -79,7 +151,7 @@ def test_the_explanation_lines_up() -> None:
     assert head.startswith("QCQP(1 rows, 0 cones, 2 variables): 3 formulations x ")
     assert "refused" in rest
     assert "  1  " in rest[0]
-    for where in columns("\n".join(rest), ("  rank ", "  needs ")):
+    for where in columns("\n".join(rest), ("  less than ", "  needs ")):
         assert len(where) == 1
 
 

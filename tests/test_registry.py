@@ -225,7 +225,7 @@ def test_a_backend_with_odd_attributes_is_refused_wherever_it_comes_in(attribute
     [
         ("hihgs", r"no backend 'hihgs'; did you mean 'highs'\? Known: .*highs"),
         ("zzz", r"no backend 'zzz'\. Known: .*highs"),
-        ("highs:ipm", r"backend 'highs' has no variants; use 'highs'"),
+        ("clarabel:ipm", r"backend 'clarabel' has no variants; use 'clarabel'"),
     ],
 )
 def test_a_wrong_name_of_a_backend_is_answered_with_the_right_ones(name, text) -> None:

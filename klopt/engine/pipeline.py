@@ -4,12 +4,14 @@ A backend named by the user is never switched. Otherwise the routes of the plan 
 until what they prove together is conclusive; each attempt stays on record, and a good point starts
 the next attempt. A route whose optimum is nearly proven is run once more, at a tighter tolerance.
 The deadline is shared: while another backend is still to come, no route may take more than half of
-what is left.
+what is left. Where the plan expects a time, a route is stopped after a multiple of it, and comes
+again with more once the others had theirs: a wrong first choice costs little.
 """
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
@@ -55,6 +57,13 @@ MIN_RETRY_TOL = 1e-12
 """... but for no tolerance below this one."""
 MAX_RETRY_FACTOR = 0.1
 """A second run at a larger multiple of `tol` would return much the same answer."""
+
+MIN_SLICE_S = 1.0
+"""The seconds that a route is given at least before another backend has its turn ..."""
+SLICE_FACTOR = 10.0
+"""... or this multiple of what is expected of it, which is known to a factor of three or so."""
+SLICE_GROWTH = 8.0
+"""A route that was stopped comes again with so many times its slice."""
 
 CERTIFY_SHARE = 0.05
 """Certifying may exceed the deadline by this share of the time limit ..."""
@@ -200,20 +209,24 @@ def _first_conclusive(
     """
     attempts: list[Attempt] = []
     point = given
-    for index, route in enumerate(routes):
+    queue = deque((route, _first_slice(route)) for route in routes)
+    while queue:
+        route, piece = queue.popleft()
         left = _with_time_left(settings, began)
         # The first route is run even then: there must be something to return.
         if attempts and left.time_limit == MIN_TIME_LIMIT_S:
             break
+        tried = {attempt.route.backend.name for attempt in attempts}
+        if attempts and route.backend.repeats(route.formulation.needs, frozenset(tried)):
+            continue
 
-        # A backend that is still to come must find half of the time left.
-        if any(later.backend is not route.backend for later in routes[index:]):
-            if _ran_out_of_time(attempts, route.backend):
+        slice_ = left
+        if any(later.backend is not route.backend for later, _ in queue):
+            if piece is None and _ran_out_of_time(attempts, route.backend):
                 continue
-            if left.time_limit is not None:
-                left = attrs.evolve(left, time_limit=left.time_limit / 2)
+            slice_ = _slice(left, piece, route.backend)
 
-        for attempt in _attempts(problem, route, left, point, isolate, tell=point is given):
+        for attempt in _attempts(problem, route, slice_, point, isolate, tell=point is given):
             attempts.append(attempt)
             if attempt.point is not None:
                 point = attempt.point
@@ -221,7 +234,46 @@ def _first_conclusive(
         result = combine(problem, settings, tuple(attempts), time.perf_counter() - began)
         if result.certificate.verdict.conclusive or _is_final(problem, attempts[-1]):
             break
+        if piece is not None and _was_stopped(attempts[-1], slice_):
+            queue.append((route, SLICE_GROWTH * piece))
     return result
+
+
+def _first_slice(route: Route) -> float | None:
+    """The seconds after which another backend has its turn; None where nothing is expected."""
+    if route.expected is None:
+        return None
+    return max(MIN_SLICE_S, SLICE_FACTOR * route.expected)
+
+
+def _slice(left: Settings, piece: float | None, backend: Backend) -> Settings:
+    """The settings of a route while another backend is still to come.
+
+    Parameters
+    ----------
+    left
+        The settings with what is left of the time.
+    piece
+        The seconds of its slice; None where nothing is expected of the route.
+    backend
+        Who is asked. Without a limit by the user, one that keeps none by itself gets none: it
+        would have to run in a child process.
+    """
+    if left.time_limit is None:
+        if piece is None or "time_limit" not in backend.honours:
+            return left
+        return attrs.evolve(left, time_limit=piece)
+    # A backend that is still to come must find half of the time left.
+    seconds = left.time_limit / 2
+    return attrs.evolve(left, time_limit=seconds if piece is None else min(seconds, piece))
+
+
+def _was_stopped(attempt: Attempt, given: Settings) -> bool:
+    """Whether a route used up its slice and might have ended with more."""
+    if attempt.answer.stop is not Stop.TIME_LIMIT or given.time_limit is None:
+        return False
+    # One that only says so, at once, would come again and again.
+    return attempt.timings.solve >= given.time_limit / 4
 
 
 def _is_final(problem: Problem, last: Attempt) -> bool:

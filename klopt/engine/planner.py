@@ -1,8 +1,10 @@
 """Routes for a problem, best first, and why each other one is refused.
 
-A route is a formulation and a backend that offers all it needs. Routes are sorted by the backend's
-rank, then by the problem's own order of formulations, then by the backend's name: cheap,
-deterministic, and no form is built.
+A route is a formulation and a backend that offers all it needs. For a general program, whose form is
+its own statement, the expected seconds decide (`klopt.engine.route_costs`): every backend's first
+formulation, the quickest backend first, then the other formulations in the same order. Elsewhere,
+and where times are too short to matter, it is the backend's rank, then the problem's own order of
+formulations, then the backend's name. Planning is cheap, deterministic, and builds no form.
 """
 
 from __future__ import annotations
@@ -17,12 +19,14 @@ from typing import NamedTuple
 from klopt.engine.cvxpy_problems import as_problem
 from klopt.engine.memory import memory_refusal
 from klopt.engine.registry import Broken, backend_named, backends, broken
+from klopt.engine.route_costs import ProgramSize, about, expected_seconds, groups_of_alike
 from klopt.errors import InvalidProblem, InvalidSettings, NoRoute
 from klopt.model.backend import Backend, Settings, contract_flaw
 from klopt.model.forms import Form
 from klopt.model.html import html_table
 from klopt.model.problem import Formulation, Problem
 from klopt.programs.cvxpy_reduction import CvxpyProblem
+from klopt.programs.program import Program
 
 __all__ = ["Plan", "Refusal", "Route", "plan", "routes_for"]
 
@@ -39,11 +43,15 @@ class Route:
 
     formulation: Formulation
     backend: Backend
+    expected: float | None = None
+    """The seconds that it is expected to take; None where nothing is known."""
 
     @property
     def why(self) -> str:
         """Why it stands where it does."""
-        return f"rank {self.backend.rank}"
+        if self.expected is None:
+            return f"rank {self.backend.rank}"
+        return about(self.expected)
 
     def __str__(self) -> str:
         return f"{self.backend.name} on {self.formulation.name}"
@@ -185,21 +193,55 @@ def plan(problem: Problem | CvxpyProblem, *, memory_limit: int | None = None) ->
         else:
             installed.append(backend)
 
-    pairs = [
-        (formulation, backend)
-        for formulation in stated.formulations()
-        for backend in installed
-        if formulation.needs <= backend.offers
-    ]
-    # The sort is stable: among backends of one rank the formulations stay in the problem's order,
-    # backends by name.
-    pairs.sort(key=lambda pair: pair[1].rank)
-    routes = [Route(formulation, backend) for formulation, backend in pairs]
+    routes = _ordered(stated, installed)
     limit = Settings(memory_limit=memory_limit).memory_limit
     too_large = [] if limit is None else _too_large(routes, limit)
     refused = {(refusal.formulation.name, refusal.backend) for refusal in too_large}
     fit = [route for route in routes if (route.formulation.name, route.backend) not in refused]
     return Plan(stated, tuple(fit), tuple(installed), tuple(absent), tuple(too_large))
+
+
+def _ordered(problem: Problem, installed: list[Backend]) -> list[Route]:
+    """All routes of a problem, best first."""
+    size = _size(problem)
+    routes = []
+    for formulation in problem.formulations():
+        for backend in installed:
+            if formulation.needs <= backend.offers:
+                expected = None if size is None else expected_seconds(backend, size)
+                routes.append(Route(formulation, backend, expected))
+    # Sorts are stable: among backends of one rank the formulations stay in the problem's order,
+    # backends by name.
+    routes.sort(key=lambda route: route.backend.rank)
+    if size is None:
+        return routes
+
+    first: dict[Backend, Route] = {}
+    for route in routes:
+        first.setdefault(route.backend, route)
+    measured = [route.backend.rank for route in routes if route.expected is not None]
+    best_rank = min(measured, default=0)
+    group = groups_of_alike(route.expected for route in routes if route.expected is not None)
+
+    def place(route: Route) -> tuple[int, bool, int, int]:
+        """Where it stands: smaller is sooner."""
+        rank = route.backend.rank
+        if route.expected is None:
+            # Who was never measured stands where its rank says, before or after all that were.
+            return (0 if rank < best_rank else 2), False, 0, rank
+        return 1, route is not first[route.backend], group[route.expected], rank
+
+    return sorted(routes, key=place)
+
+
+def _size(problem: Problem) -> ProgramSize | None:
+    """The size of a general program; None of other problems, whose forms are not built here."""
+    if not isinstance(problem, Program):
+        return None
+    try:
+        return ProgramSize.of(problem.form)
+    except InvalidProblem:  # its numbers cannot be written down; a solve says more of that
+        return None
 
 
 def _too_large(routes: list[Route], memory_limit: int) -> list[Refusal]:
@@ -306,7 +348,7 @@ def _routes_of_backend(options: Plan, backend: object) -> tuple[Route, ...]:
         raise NoRoute(f"backend {backend.name!r} cannot run here: {backend.missing}")
 
     formulations = options.problem.formulations()
-    routes = tuple(Route(f, backend) for f in formulations if f.needs <= backend.offers)
+    routes = tuple(_ordered(options.problem, [backend]))
     if routes:
         return routes
     lacking = "; ".join(

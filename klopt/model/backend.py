@@ -328,6 +328,18 @@ class Backend(ABC):
         """
         return 0.0
 
+    def repeats(self, needs: frozenset[Feature], tried: frozenset[str]) -> bool:
+        """Return whether it would only ask again a library that was asked already.
+
+        Parameters
+        ----------
+        needs
+            What the formulation needs.
+        tried
+            The names of the backends that were tried in this solve.
+        """
+        return False
+
     @property
     def missing(self) -> str:
         """Why it cannot run here ("" if it can), found without importing the library."""

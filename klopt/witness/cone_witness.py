@@ -29,6 +29,7 @@ from klopt.proof.rational import RationalProgram, as_rational, floats_around, is
 from klopt.proof.split_columns import Merged, merged_columns
 from klopt.proof.statement import ConeStatement
 from klopt.proof.time_budget import exhausted
+from klopt.witness.active_rows import on_active_rows
 from klopt.witness.centring import GAPS, central_pairs
 from klopt.witness.cone_interior import centre
 from klopt.witness.cone_repair import (
@@ -515,6 +516,9 @@ def _best_point(
     for point in _points(statement, form, x):
         tried.append(point)
         end = upper_bound(statement, PrimalWitness(point))
+        if not np.isfinite(end.value) and not thorough:
+            moved = on_active_rows(statement, point)
+            return upper_bound(statement, PrimalWitness(*moved)), moved[0]
         if not np.isfinite(end.value):
             tight = doubtful_rows(statement, point)
             if tight.size:
