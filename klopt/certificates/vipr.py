@@ -66,7 +66,9 @@ def vipr_text(text: str) -> str:
     return "\n".join(_lines(program, parts["witness"], verdict)) + "\n"
 
 
-def _lines(program: klopt_check.ConeProgram, witness: dict[str, Any], verdict: str) -> Iterator[str]:
+def _lines(
+    program: klopt_check.ConeProgram, witness: dict[str, Any], verdict: str
+) -> Iterator[str]:
     rows = _rows(program)
     objective = {j: value for j in range(program.n) if (value := program.scale * program.c[j])}
     y = klopt_check.Vector.read("y", witness["y"], program.A.rows)

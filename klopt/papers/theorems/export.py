@@ -33,7 +33,7 @@ __all__ = ["program"]
 
 PROGRAM = "<refutation>"
 """The name of a program that is tried before it is written."""
-MAX_CALLS = 4_000_000
+MAX_CALLS = 2_000_000
 """A program that calls more functions takes too long for a reader."""
 WIDTH = 96
 """Where the text of a program is wrapped."""
