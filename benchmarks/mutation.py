@@ -81,6 +81,7 @@ TESTS = (
     *("certificates", "exact_sets", "exact_margin", "exact_logdet", "exact_adaptive"),
     *("quick_proofs", "estimates", "within", "bounds", "centring", "oracle_problems"),
     *("precise_bounds", "power_cones"),
+    *("core_family_sharp", "core_cones_sharp", "band_form"),
 )
 """The tests of the core and of the proofs that use it: `tests/test_*.py`."""
 UNMEASURED = ("klopt/proof/__init__.py",)

@@ -1,11 +1,11 @@
-// Checks certificates of cone programs in exact arithmetic (BigInt), in a browser or with Node.
+// Checks certificates of optima in exact arithmetic (BigInt), in a browser or with Node.
 //
 //     node klopt_check.js FILE [FILE ..]        exit code 0: every certificate proves its claim
 //     KloptCheck.check(text)                    in a page: returns a sentence, or throws
 //
-// The format and the rule are on one page, docs/certificate-format.md. It shares no code with klopt
+// The format and its rules are on one page, docs/certificate-format.md. It shares no code with klopt
 // nor with klopt_check.py. Vectors are integers over one denominator; nothing is rounded, except
-// outwards in the bounds of exp and log.
+// outwards in the bounds of exp, log and roots.
 "use strict";
 
 const KloptCheck = (() => {
@@ -244,6 +244,11 @@ const KloptCheck = (() => {
       return;
     }
     const L = matrix(`the factor of ${name}`, given, S.rows, S.rows);
+    need(dominates(S, L, 1n), `${name} is not shown to be positive semidefinite`);
+  }
+
+  // Whether S - LL', or LL' - S for sign = -1n, has diagonal entries that outweigh their rows.
+  function dominates(S, L, sign) {
     const n = S.rows;
     // (S - LL') times both denominators, row by row of the lower triangle.
     const bySize = Array.from({ length: n }, () => new Map());
@@ -255,11 +260,51 @@ const KloptCheck = (() => {
       for (const [j, value] of row) {
         const rest = (own.get(j) || 0n) * square - value * S.over;
         own.delete(j);
-        spend(room, i, j, rest);
+        spend(room, i, j, i === j ? sign * rest : rest);
       }
     }
-    bySize.forEach((row, i) => row.forEach((value, j) => spend(room, i, j, value * square)));
-    need(room.every((value) => value >= 0n), `${name} is not shown to be positive semidefinite`);
+    bySize.forEach((row, i) => row.forEach((value, j) => spend(room, i, j, (i === j ? sign : 1n) * value * square)));
+    return room.every((value) => value >= 0n);
+  }
+
+  // log det of a positive definite matrix, or more (up = 1n), or less.
+  function logDet(name, S, given, up) {
+    if (given === undefined) {
+      need(S.rows <= MAX_ELIMINATION, `${name} needs a factor`);
+      return logOf(determinant(name, S), up);
+    }
+    const L = matrix(`the factor of ${name}`, given, S.rows, S.rows);
+    need(dominates(S, L, up ? -1n : 1n), `${name} is not shown to be on this side of its factor`);
+    let pivots = 1n;
+    let count = 0;
+    L.value.forEach((value, k) => {
+      need(value === 0n || L.row[k] >= L.column[k], `the factor of ${name} is not triangular`);
+      if (L.row[k] !== L.column[k]) return;
+      need(value > 0n, `the factor of ${name} has a diagonal entry that is not positive`);
+      pivots *= value;
+      count += 1;
+    });
+    need(count === S.rows, `the factor of ${name} lacks a diagonal entry`);
+    return times(fraction(2n), logOf(fraction(pivots, L.over ** BigInt(S.rows)), up));
+  }
+
+  // By elimination in integers, where every division is exact (Bareiss); all leading minors are positive.
+  function determinant(name, S) {
+    const n = S.rows;
+    const rows = Array.from({ length: n }, () => new Array(n).fill(0n));
+    S.value.forEach((value, k) => (rows[S.row[k]][S.column[k]] = rows[S.column[k]][S.row[k]] = value));
+    let last = 1n;
+    for (let k = 0; k < n; k++) {
+      const pivot = rows[k][k];
+      need(pivot > 0n, `${name} is not positive definite`);
+      for (let i = k + 1; i < n; i++) {
+        for (let j = k + 1; j <= i; j++) {
+          rows[i][j] = (rows[i][j] * pivot - rows[i][k] * rows[j][k]) / last;
+        }
+      }
+      last = pivot;
+    }
+    return fraction(last, S.over ** BigInt(n));
   }
 
   function spend(room, i, j, value) {
@@ -385,6 +430,7 @@ const KloptCheck = (() => {
   // Cones
 
   function integerRoot(value) {
+    if (value === 0n) return 0n;
     let x = 1n << BigInt(Math.ceil(bits(value) / 2));
     for (;;) {
       const next = (x + value / x) >> 1n;
@@ -475,17 +521,24 @@ const KloptCheck = (() => {
     return data;
   }
 
+  // The problem's value is scale times that of the form, plus shift.
+  function units(data) {
+    const scale = number(data.scale === undefined ? "0x1" : data.scale);
+    need(scale.n !== 0n, "the objective is multiplied by 0");
+    return { scale, shift: number(data.shift === undefined ? "0x0" : data.shift) };
+  }
+
   function readProgram(data) {
     const n = whole("variables", data.variables);
     const program = {
       n,
-      scale: number(data.scale === undefined ? "0x1" : data.scale),
-      shift: number(data.shift === undefined ? "0x0" : data.shift),
+      ...units(data),
       c: vector("c", data.c, n),
       P: "P" in data ? symmetric("P", data.P, n) : empty(n),
       blocks: [],
+      logDets: [],
+      constants: [],
     };
-    need(program.scale.n !== 0n, "the objective is multiplied by 0");
     let rows = 0;
     for (const cone of list("cones", data.cones === undefined ? [] : data.cones)) {
       need(Array.isArray(cone) && cone.length === 2, "a cone is a kind and a size");
@@ -511,11 +564,52 @@ const KloptCheck = (() => {
       need(isObject(row), "a quadratic constraint has P, q and r");
       return { P: symmetric("P", row.P, n), q: vector("q", row.q, n), r: number(row.r) };
     });
+    for (const term of list("log det", data["log det"] === undefined ? [] : data["log det"])) readLogDet(program, term);
     return program;
   }
 
-  function needInCones(program, name, s, dual, factors) {
+  function readLogDet(program, term) {
+    need(isObject(term), "a log det has a cone or a matrix, and a weight");
+    const weight = number(term.weight);
+    if ("cone" in term) {
+      const index = whole("the cone of a log det", term.cone);
+      need(index < program.blocks.length && program.blocks[index][0] === "semidefinite", "a log det is of a semidefinite cone");
+      need(program.logDets.every((other) => other.index !== index), "a cone has two log dets");
+      need(weight.n > 0n, "the weight of a log det is not positive");
+      program.logDets.push({ index, weight });
+      return;
+    }
+    const order = whole("the order of a log det", term.order, 1);
+    need(order <= MAX_ELIMINATION, "a constant log det is of too high an order");
+    program.constants.push({ matrix: symmetric("a log det", term.matrix, order), weight });
+  }
+
+  const named = (factors, name) => (Object.hasOwn(factors, name) ? factors[name] : undefined);
+
+  // A lower bound of the sum of w log det S, or of w (k + log det(Y / w)), over the cones.
+  function logDetSum(program, name, s, dual, factors) {
+    return program.logDets.reduce((total, { index, weight }) => {
+      const [kind, order, start, stop] = program.blocks[index];
+      const where = `${name} ${index}`;
+      const found = triangle(kind, order, part(s, start, stop), dual);
+      total = plus(total, times(weight, logDet(where, found, named(factors, where), 0n)));
+      if (!dual) return total;
+      return plus(total, times(times(weight, fraction(BigInt(order))), minus(fraction(1n), logOf(weight, 1n))));
+    }, ZERO);
+  }
+
+  // The sum of -w log det of the constants, rounded up or down.
+  function constantOf(program, up) {
+    return program.constants.reduce((total, { matrix: found, weight }) => {
+      const side = weight.n > 0n ? 1n - up : up;
+      return minus(total, times(weight, logDet("a constant", found, undefined, side)));
+    }, ZERO);
+  }
+
+  // With `definite`, the cones that have a log det are left to `logDetSum`.
+  function needInCones(program, name, s, dual, factors, definite = false) {
     program.blocks.forEach(([kind, size, start, stop], index) => {
+      if (definite && program.logDets.some((other) => other.index === index)) return;
       const where = `${name} ${index}`;
       const factor = Object.hasOwn(factors, where) ? factors[where] : undefined;
       needInCone(where, kind, size, part(s, start, stop), dual, factor);
@@ -524,32 +618,42 @@ const KloptCheck = (() => {
 
   function factorsOf(witness) {
     const found = witness.factors === undefined ? {} : witness.factors;
-    need(isObject(found), "factors are given by name");
+    need(isObject(found) && Object.values(found).every((factor) => factor !== null), "factors are given by name");
     return found;
   }
 
   const halfOf = (a) => fraction(a.n, 2n * a.d);
 
-  function valueAt(program, witness) {
+  const slackOf = (program, x) => sum(program.b, product(program.A, x), fraction(-1n));
+  const objectiveOf = (program, x) => plus(halfOf(dot(curved(program.P, x), x)), dot(program.c, x));
+
+  // A point that satisfies all constraints.
+  function pointOf(program, witness) {
     const x = vector("x", witness.x, program.n);
-    const slack = sum(program.b, product(program.A, x), fraction(-1n));
-    needInCones(program, "slack", slack, false, factorsOf(witness));
+    needInCones(program, "slack", slackOf(program, x), false, factorsOf(witness), true);
     program.quadratics.forEach(({ P, q, r }, index) => {
       const value = plus(halfOf(dot(curved(P, x), x)), dot(q, x));
       need(compare(value, r) <= 0, `quadratic constraint ${index} is violated`);
     });
-    return plus(halfOf(dot(curved(program.P, x), x)), dot(program.c, x));
+    return x;
+  }
+
+  function valueAt(program, witness) {
+    const x = pointOf(program, witness);
+    const logs = logDetSum(program, "slack", slackOf(program, x), false, factorsOf(witness));
+    return minus(plus(objectiveOf(program, x), constantOf(program, 1n)), logs);
   }
 
   function boundBy(program, witness, withObjective) {
     const { n, quadratics } = program;
     const y = vector("y", witness.y, program.A.rows);
     const factors = factorsOf(witness);
-    needInCones(program, "multipliers", y, true, factors);
+    needInCones(program, "multipliers", y, true, factors, withObjective);
     let H = withObjective ? program.P : empty(n);
     let gradient = product(program.A, y, false, true);
     if (withObjective) gradient = sum(gradient, program.c);
     let value = minus(ZERO, dot(program.b, y));
+    if (withObjective) value = plus(value, plus(constantOf(program, 0n), logDetSum(program, "multipliers", y, true, factors)));
     const lam = quadratics.length ? vector("lam", witness.lam, quadratics.length) : { of: [], over: 1n };
     need(lam.of.every((each) => each >= 0n), "a multiplier of a quadratic constraint is negative");
     quadratics.forEach(({ P, q, r }, index) => {
@@ -583,7 +687,8 @@ const KloptCheck = (() => {
     return value;
   }
 
-  function largestSquare(program, w, places) {
+  // The tightest bounds of variables that nonnegative rows with a single entry state.
+  function boundsOf(program) {
     const { A, b } = program;
     const count = new Array(A.rows).fill(0);
     const only = new Array(A.rows).fill(-1);
@@ -607,6 +712,11 @@ const KloptCheck = (() => {
         if (isBetter) known.set(j, bound);
       }
     }
+    return { below, above };
+  }
+
+  function largestSquare(program, w, places) {
+    const { below, above } = boundsOf(program);
     return places.reduce((total, j) => {
       need(below.has(j) && above.has(j), "phi needs bounds of the variables");
       const squares = [below.get(j), above.get(j)].map((bound) => {
@@ -627,6 +737,354 @@ const KloptCheck = (() => {
     needInCones(program, "ray", { of: up.of.map((value) => -value), over: up.over }, false, factorsOf(witness));
     need(dot(program.c, d).n < 0n, "the objective does not improve along the ray");
   }
+
+  function endsOfCone(program, witness) {
+    need("x" in witness, "no point is given");
+    return ["y" in witness ? boundBy(program, witness, true) : null, valueAt(program, witness)];
+  }
+
+  // The rule of saddle programs: parts are {k, i, j, value, over, below, positive, variables}.
+
+  function readPart(data, left, right) {
+    need(isObject(data), "a part has left, row, column and value");
+    const [k, i, j] = ["left", "row", "column"].map((name) => integers(name, data[name]));
+    need(k.length === i.length && k.length === j.length, "a part has indices of different lengths");
+    const seen = new Set();
+    k.forEach((_, at) => {
+      const inside = k[at] >= 0 && k[at] < left && j[at] >= 0 && j[at] <= i[at] && i[at] < right;
+      need(inside, "a part is outside");
+      seen.add(`${k[at]} ${i[at]} ${j[at]}`);
+    });
+    need(seen.size === k.length, "a part has an entry twice");
+    const { of: value, over: common } = vector("value", data.value, k.length);
+    let below = null;
+    if ("over" in data) {
+      below = whole("over", data.over);
+      need(below < right, "a part is over a variable that is not there");
+    }
+    const positive = data["positive part"] === undefined ? false : data["positive part"];
+    need(typeof positive === "boolean", "positive part is true or false");
+    const supports = new Map();
+    value.forEach((each, at) => {
+      if (each === 0n) return;
+      if (!supports.has(k[at])) supports.set(k[at], new Set());
+      supports.get(k[at]).add(i[at]).add(j[at]);
+    });
+    const variables = positive ? [...supports.keys()].sort((a, b) => a - b) : [];
+    return { k, i, j, value, over: common, below, positive, variables, supports, size: right };
+  }
+
+  // Q(x), or a single Q_k
+  function matrixOf(part, x, only = null) {
+    const total = new Map();
+    part.value.forEach((value, at) => {
+      if (only !== null && part.k[at] !== only) return;
+      const key = part.i[at] * part.size + part.j[at];
+      total.set(key, (total.get(key) || 0n) + (x === null ? value : value * x.of[part.k[at]]));
+    });
+    const keys = [...total.keys()].filter((key) => total.get(key) !== 0n);
+    return {
+      rows: part.size,
+      columns: part.size,
+      row: keys.map((key) => Math.floor(key / part.size)),
+      column: keys.map((key) => key % part.size),
+      value: keys.map((key) => total.get(key)),
+      over: x === null ? part.over : part.over * x.over,
+    };
+  }
+
+  const squaresOf = (y, places) => {
+    let total = 0n;
+    for (const j of places) total += y.of[j] * y.of[j];
+    return fraction(total, y.over * y.over);
+  };
+  const rootBelow = (value) => fraction(integerRoot((value.n << (2n * BITS)) / value.d), ONE);
+  const rootAbove = (value) => plus(rootBelow(value), fraction(1n, ONE));
+
+  function vectorOf(values) {
+    const common = values.reduce((total, value) => lcm(total, value.d), 1n);
+    return { of: values.map((value) => value.n * (common / value.d)), over: common };
+  }
+
+  const diagonalOf = (n, places, value) => ({
+    rows: n,
+    columns: n,
+    row: places,
+    column: places,
+    value: places.map(() => value.n),
+    over: value.d,
+  });
+
+  function readSaddle(data) {
+    for (const side of ["left", "right"]) {
+      need(isObject(data[side]), `${side} is missing`);
+      need(!("log det" in data[side]), "a side has a log det");
+    }
+    const left = readProgram(data.left);
+    const right = readProgram(data.right);
+    const none = { rows: left.n, columns: right.n, row: [], column: [], value: [], over: 1n };
+    const M = "M" in data ? matrix("M", data.M, left.n, right.n) : none;
+    const parts = list("parts", data.parts === undefined ? [] : data.parts).map((each) => readPart(each, left.n, right.n));
+    const isSigned = (below, j) => below.has(j) && below.get(j).n >= 0n;
+    const onLeft = boundsOf(left).below;
+    const onRight = boundsOf(right).below;
+    for (const each of parts) {
+      need(each.variables.every((k) => isSigned(onLeft, k)), "the weight of a positive part may be negative");
+      need(each.below === null || isSigned(onRight, each.below), "what a part is over may be negative");
+    }
+    return { ...units(data), left, right, M, parts };
+  }
+
+  function endsOfSaddle(program, witness) {
+    const { left, right } = program;
+    for (const side of ["left", "right"]) need(isObject(witness[side]), `the witness has no ${side}`);
+    const phi = shiftsOf(program, witness);
+    const x = pointOf(left, witness.left);
+    const y = pointOf(right, witness.right);
+    const low = boundBy(programOfX(program, y, phi), witness.left, true);
+    const { lost, rest } = programOfY(program, x, phi, witness);
+    const high = boundBy(rest, witness.right, true);
+    return [minus(low, objectiveOf(right, y)), minus(plus(objectiveOf(left, x), lost), high)];
+  }
+
+  // By how much each matrix that stands for its positive part fails to be semidefinite at most.
+  function shiftsOf({ parts }, witness) {
+    const pairs = parts.flatMap((each, p) => each.variables.map((k) => [p, k]));
+    const found = new Map();
+    if (pairs.length === 0) return found;
+    const given = vector("phi", witness.phi, pairs.length);
+    need(given.of.every((value) => value >= 0n), "phi is negative");
+    const factors = factorsOf(witness);
+    pairs.forEach(([p, k], index) => {
+      const each = parts[p];
+      const phi = entry(given, index);
+      const places = [...each.supports.get(k)].sort((a, b) => a - b);
+      const name = `kernel ${p} ${k}`;
+      const shifted = matrixSum(matrixOf(each, null, k), diagonalOf(each.size, places, phi), fraction(1n));
+      needSemidefinite(name, shifted, named(factors, name));
+      found.set(`${p} ${k}`, phi);
+    });
+    return found;
+  }
+
+  function programOfX({ left, M, parts }, y, phi) {
+    const change = new Array(left.n).fill(ZERO);
+    parts.forEach((each, p) => {
+      let below = fraction(1n);
+      if (each.below !== null) {
+        below = entry(y, each.below);
+        need(below.n > 0n, "what a part is over is 0");
+      }
+      const forms = new Map();
+      each.value.forEach((value, at) => {
+        if (value === 0n) return;
+        const [k, i, j] = [each.k[at], each.i[at], each.j[at]];
+        forms.set(k, (forms.get(k) || 0n) + value * y.of[i] * y.of[j] * (i === j ? 1n : 2n));
+      });
+      for (const [k, form] of forms) {
+        let value = fraction(form, each.over * y.over * y.over);
+        if (each.positive) value = plus(value, times(phi.get(`${p} ${k}`), squaresOf(y, each.supports.get(k))));
+        change[k] = minus(change[k], halfOf(over(value, below)));
+      }
+    });
+    return { ...left, c: sum(sum(left.c, product(M, y)), vectorOf(change)) };
+  }
+
+  function programOfY({ right, M, parts }, x, phi, witness) {
+    let P = right.P;
+    let c = sum(right.c, product(M, x, false, true), fraction(-1n));
+    let lost = ZERO;
+    const given = list("parts", witness.parts === undefined ? [] : witness.parts);
+    const factors = factorsOf(witness);
+    parts.forEach((each, p) => {
+      const Q = matrixOf(each, x);
+      if (each.below === null) {
+        P = matrixSum(P, Q, fraction(1n));
+        return;
+      }
+      need(given.length === parts.length, "parts of the witness are one for each part");
+      const w = vector("a part", given[p], each.size);
+      const Qw = curved(Q, w);
+      let square = dot(Qw, w);
+      if (!each.positive) needSemidefinite(`part ${p}`, Q, named(factors, `part ${p}`));
+      for (const k of each.variables) {
+        const charge = times(entry(x, k), phi.get(`${p} ${k}`));
+        if (charge.n === 0n) continue;
+        const places = [...each.supports.get(k)];
+        const size = squaresOf(w, places);
+        const origin = { of: new Array(each.size).fill(0n), over: 1n };
+        square = plus(square, times(charge, size));
+        lost = plus(lost, times(charge, rootAbove(times(size, largestSquare(right, origin, places)))));
+      }
+      const change = new Array(each.size).fill(ZERO);
+      change[each.below] = minus(ZERO, halfOf(square));
+      c = sum(sum(c, Qw), vectorOf(change));
+    });
+    return { lost, rest: { ...right, P, c } };
+  }
+
+  // The rule of graphs
+
+  function readGraph(data) {
+    const n = whole("points", data.points, 1);
+    const gamma = number(data.gamma);
+    need(gamma.n > 0n, "gamma is not positive");
+    return { ...units(data), n, G: symmetric("G", data.G, n), S: symmetric("S", data.S, n), gamma };
+  }
+
+  function endsOfGraph({ n, G, S, gamma }, witness) {
+    const every = Array.from({ length: n }, (_, i) => i);
+    const shifted = (given, by) => {
+      need(by.n >= 0n, "a shift is negative");
+      return matrixSum(given, diagonalOf(n, every, by), fraction(1n));
+    };
+    const optional = (name) => number(witness[name] === undefined ? "0x0" : witness[name]);
+    const traceOf = (given) => {
+      let total = 0n;
+      given.value.forEach((value, k) => (total += given.row[k] === given.column[k] ? value : 0n));
+      return fraction(total, given.over);
+    };
+    const phi = optional("phi");
+    const H = shifted(G, phi);
+    const columns = every.map((j) => curved(H, { of: every.map((i) => (i === j ? 1n : 0n)), over: 1n }));
+    const images = columns.map((column) => curved(S, column));
+    const smooth = { rows: n, columns: n, row: [], column: [], value: [], over: H.over * images[0].over };
+    for (let j = 0; j < n; j++) {
+      for (let i = j; i < n; i++) {
+        let total = 0n;
+        for (let k = 0; k < n; k++) total += columns[i].of[k] * images[j].of[k];
+        smooth.row.push(i);
+        smooth.column.push(j);
+        smooth.value.push(total);
+      }
+    }
+    const Y = matrixSum(H, smooth, gamma);
+    const factors = factorsOf(witness);
+    let low = minus(logDet("Y", Y, named(factors, "Y below"), 0n), logDet("H", H, named(factors, "H above"), 1n));
+    let high = minus(logDet("Y", Y, named(factors, "Y above"), 1n), logDet("H", H, named(factors, "H below"), 0n));
+    if (phi.n > 0n) {
+      const epsilon = optional("epsilon");
+      const raised = shifted(S, epsilon);
+      needSemidefinite("S + epsilon I", raised, named(factors, "S"));
+      const small = times(gamma, epsilon);
+      const room = minus(fraction(1n), times(small, traceOf(H)));
+      need(room.n > 0n, "epsilon is too large");
+      low = minus(low, times(times(gamma, phi), traceOf(raised)));
+      high = plus(high, over(times(times(fraction(BigInt(n)), phi), small), room));
+    }
+    return [low, high];
+  }
+
+  // The rule of levels
+
+  function readLevels(data) {
+    const n = whole("directions", data.directions, 1);
+    const r = vector("r", data.r, n);
+    const A = vector("A", data.A, n);
+    const norm = number(data.norm);
+    need(norm.n > 0n && r.of.some((value) => value > 0n), "the norm, or every r, is not positive");
+    need([...r.of, ...A.of].every((value) => value >= 0n), "r or A has a negative entry");
+    const pairs = r.of.map((_, i) => [entry(r, i), entry(A, i)]).sort((a, b) => compare(b[0], a[0]));
+    return { ...units(data), norm, pairs };
+  }
+
+  function endsOfLevels({ norm, pairs }, witness) {
+    const level = number(witness.level);
+    need(level.n >= 0n && compare(level, pairs[0][0]) < 0, "the level is not on the curve");
+    let [N, D] = [ZERO, ZERO];
+    for (const [r, A] of pairs) {
+      if (compare(r, level) <= 0) continue;
+      const gap = minus(r, level);
+      N = plus(N, times(gap, A));
+      D = plus(D, times(gap, gap));
+    }
+    // On each piece N = a0 - a1 t and D = d0 - 2 d1 t + k t^2.
+    let [best, a0, a1, d0, d1] = [ZERO, ZERO, ZERO, ZERO, ZERO];
+    pairs.forEach(([r, A], at) => {
+      [a0, a1] = [plus(a0, times(r, A)), plus(a1, A)];
+      [d0, d1] = [plus(d0, times(r, r)), plus(d1, r)];
+      const low = at + 1 < pairs.length ? pairs[at + 1][0] : ZERO;
+      if (compare(low, r) === 0) return;
+      const k = fraction(BigInt(at + 1));
+      const places = [low];
+      const turn = minus(times(a1, d1), times(a0, k));
+      if (turn.n !== 0n) {
+        const t = over(minus(times(a1, d0), times(a0, d1)), turn);
+        if (compare(low, t) < 0 && compare(t, r) < 0) places.push(t);
+      }
+      for (const t of places) {
+        const above = minus(a0, times(a1, t));
+        const below = plus(minus(d0, times(times(fraction(2n), d1), t)), times(k, times(t, t)));
+        const found = over(times(above, above), below);
+        if (compare(found, best) > 0) best = found;
+      }
+    });
+    return [over(rootBelow(over(times(N, N), D)), norm), over(rootAbove(best), norm)];
+  }
+
+  // The rule of ordered energies: numbers between low and high, in units of 2^-256, or its cube.
+
+  function readEnergies(data) {
+    const n = whole("points", data.points, 1);
+    const sigma = number(data.sigma);
+    need(sigma.n >= sigma.d, "sigma is below 1");
+    const T = symmetric("T", data.T, n);
+    const V = list("V", data.V).map((column) => vector("a column of V", column, n));
+    need(V.length > 0, "V has no columns");
+    const ends = new Map();
+    for (const value of [0n, ...T.value]) {
+      if (ends.has(value)) continue;
+      const t = fraction(value, T.over);
+      need(abs(t.n) <= 64n * t.d, "an entry of T is out of range");
+      let [low, high] = [0n, 1n].map((up) => expOf(fraction(abs(t.n), t.d), up));
+      if (t.n < 0n) [low, high] = [over(fraction(1n), high), over(fraction(1n), low)];
+      ends.set(value, { low: floor(low.n * ONE, low.d), high: floor(high.n * ONE, high.d) + 1n });
+    }
+    const W = Array.from({ length: n }, () => new Array(n).fill(ends.get(0n)));
+    T.value.forEach((value, k) => (W[T.row[k]][T.column[k]] = W[T.column[k]][T.row[k]] = ends.get(value)));
+    const cube = ONE * ONE * ONE;
+    const roots = W.map((row) => {
+      const low = row.reduce((total, w) => total + w.low, 0n);
+      const high = row.reduce((total, w) => total + w.high, 0n);
+      return { low: integerRoot(cube / high), high: integerRoot(cube / low) + 1n };
+    });
+    return { ...units(data), n, sigma, V, W, roots };
+  }
+
+  function endsOfEnergies({ n, sigma, V, W, roots }) {
+    let [weight, total, low, high] = [fraction(1n), ZERO, ZERO, ZERO];
+    let best = null;
+    for (const v of V) {
+      let [least, most] = [0n, 0n];
+      for (let i = 0; i < n; i++) {
+        for (let j = 0; j <= i; j++) {
+          const term = v.of[i] * v.of[j] * (i === j ? 1n : 2n);
+          if (term === 0n) continue;
+          const small = term * W[i][j].low * roots[i].low * roots[j].low;
+          const large = term * W[i][j].high * roots[i].high * roots[j].high;
+          least += term > 0n ? small : large;
+          most += term > 0n ? large : small;
+        }
+      }
+      const square = dot(v, v);
+      const common = v.over * v.over * ONE * ONE * ONE;
+      low = plus(low, times(weight, minus(square, fraction(most, common))));
+      high = plus(high, times(weight, minus(square, fraction(least, common))));
+      total = plus(total, weight);
+      const means = [over(low, total), over(high, total)];
+      best = best === null ? means : best.map((end, side) => (compare(means[side], end) < 0 ? means[side] : end));
+      weight = over(weight, sigma);
+    }
+    return best;
+  }
+
+  const RULES = {
+    "cone program": [readProgram, endsOfCone],
+    "saddle program": [readSaddle, endsOfSaddle],
+    "graph log det": [readGraph, endsOfGraph],
+    "alignment level": [readLevels, endsOfLevels],
+    "ordered energies": [readEnergies, endsOfEnergies],
+  };
 
   // Certificates: JSON whose numbers are whole and whose keys stand once in an object. JSON.parse
   // keeps the last of equal keys and rounds numbers, so that the text is looked at first.
@@ -752,23 +1210,23 @@ const KloptCheck = (() => {
     need(isObject(data) && data.format === FORMAT, `this is no ${FORMAT}`);
     for (const name of ["problem", "claim", "witness"]) need(isObject(data[name]), `${name} is missing`);
     const { problem, claim, witness } = data;
-    need(problem.rule === "cone program", "there is no such rule");
+    need(typeof problem.rule === "string" && Object.hasOwn(RULES, problem.rule), "there is no such rule");
+    const [readRule, endsOf] = RULES[problem.rule];
+    const isCone = problem.rule === "cone program";
     need(data.digest === sha256(canonical(problem)), "the digest is that of another problem");
-    const program = readProgram(problem);
-    if (claim.verdict === "INFEASIBLE") {
+    const program = readRule(problem);
+    if (isCone && claim.verdict === "INFEASIBLE") {
       need(boundBy(program, witness, false).n > 0n, "the multipliers prove no contradiction");
       return "INFEASIBLE: no point satisfies the constraints";
     }
-    if (claim.verdict === "UNBOUNDED") {
+    if (isCone && claim.verdict === "UNBOUNDED") {
       valueAt(program, witness);
       needRay(program, witness);
       return "UNBOUNDED: from a feasible point the objective improves without end";
     }
     need(claim.verdict === "OPTIMAL" || claim.verdict === "FEASIBLE", "there is no such verdict");
-    need("x" in witness, "no point is given");
-    const user = (value) => plus(times(program.scale, value), program.shift);
-    const low = "y" in witness ? user(boundBy(program, witness, true)) : null;
-    const high = user(valueAt(program, witness));
+    const user = (value) => (value === null ? null : plus(times(program.scale, value), program.shift));
+    const [low, high] = endsOf(program, witness).map(user);
     const [lower, upper] = program.scale.n > 0n ? [low, high] : [high, low];
     const said = { lower: null, upper: null };
     for (const [name, end, sign] of [["lower", lower, 1], ["upper", upper, -1]]) {

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Checks certificates of cone programs in exact arithmetic, with nothing but Python's own library.
+"""Checks certificates of optima in exact arithmetic, with nothing but Python's own library.
 
     python klopt_check.py FILE [FILE ..]          exit code 0: every certificate proves its claim
 
 The format is described in docs/certificate-format.md. All numbers are integers over one common
-denominator for each array; nothing is ever rounded, except outwards in the bounds of exp and log. The rule:
+denominator for each array; nothing is ever rounded, except outwards in the bounds of exp, log and roots.
+The rule of cone programs:
 
     minimise  x'Px/2 + c'x   subject to   b - Ax in K,   x'P_i x/2 + q_i'x <= r_i
 
@@ -17,6 +18,8 @@ denominator for each array; nothing is ever rounded, except outwards in the boun
 If only H + phi D is positive semidefinite, D = 1 on the diagonal for the variables that H has
 entries of, and lower <= x <= upper for these by nonnegative rows with a single entry, the bound is
 less by phi/2 times the sum over them of max((lower_j - w_j)^2, (upper_j - w_j)^2).
+
+The other rules (saddle programs, and three closed forms) are in their classes.
 
 A matrix S is shown to be positive semidefinite by a factor L for which S - LL' has diagonal entries
 that are at least the sum of the sizes of the others in their row; without one, by elimination.
@@ -31,8 +34,9 @@ import json
 import re
 import struct
 import sys
+from copy import copy
 from fractions import Fraction
-from math import isqrt, lcm
+from math import isqrt, lcm, prod
 
 FORMAT = "klopt certificate 1"
 MAX_EXPONENT = 20_000  # of a number written in hexadecimal digits
@@ -236,7 +240,12 @@ def need_semidefinite(name: str, S: Symmetric, factor: object) -> None:
         need(eliminates(S), f"{name} is not positive semidefinite")
         return
     L = Matrix.read(f"the factor of {name}", factor, S.rows, S.rows)
-    # S - LL' times both denominators.
+    need(dominates(S, L, 1), f"{name} is not shown to be positive semidefinite")
+
+
+def dominates(S: Symmetric, L: Matrix, sign: int) -> bool:
+    """Whether S - LL', or LL' - S for sign = -1, has diagonal entries that outweigh their rows."""
+    # Times both denominators.
     square = L.over * L.over
     rest = product_with_transpose(L)
     for key, value in rest.items():
@@ -246,11 +255,11 @@ def need_semidefinite(name: str, S: Symmetric, factor: object) -> None:
     room = [0] * S.rows
     for (i, j), value in rest.items():
         if i == j:
-            room[i] += value
+            room[i] += sign * value
         else:
             room[i] -= abs(value)
             room[j] -= abs(value)
-    need(all(value >= 0 for value in room), f"{name} is not shown to be positive semidefinite")
+    return all(value >= 0 for value in room)
 
 
 def eliminates(S: Symmetric) -> bool:
@@ -275,6 +284,41 @@ def eliminates(S: Symmetric) -> bool:
                 else:
                     row.pop(j, None)
     return True
+
+
+def log_det(name: str, S: Symmetric, factor: object, up: int) -> Fraction:
+    """log det of a positive definite matrix, or more (up = 1), or less."""
+    if factor is None:
+        need(S.rows <= MAX_ELIMINATION, f"{name} needs a factor")
+        return log_of(determinant(name, S), up)
+    L = Matrix.read(f"the factor of {name}", factor, S.rows, S.rows)
+    need(dominates(S, L, -1 if up else 1), f"{name} is not shown to be on this side of its factor")
+    need(all(i >= j for i, j, _ in L.entries), f"the factor of {name} is not triangular")
+    pivots = [value for i, j, value in L.entries if i == j and value > 0]
+    need(len(pivots) == S.rows, f"the factor of {name} has a diagonal entry that is not positive")
+    return 2 * log_of(Fraction(prod(pivots), L.over**S.rows), up)
+
+
+def determinant(name: str, S: Symmetric) -> Fraction:
+    """The determinant of a positive definite matrix, by elimination in integers (Bareiss)."""
+    n = S.rows
+    rows = [[0] * n for _ in range(n)]
+    for i, j, value in S.entries:
+        rows[i][j] = rows[j][i] = value
+    last = 1
+    for k in range(n):
+        pivot = rows[k][k]
+        need(pivot > 0, f"{name} is not positive definite")
+        for i in range(k + 1, n):
+            row, left = rows[i], rows[i][k]
+            for j in range(i, n):
+                # Symmetric: the entry of column k and row j stands in row k.
+                row[j] = (row[j] * pivot - left * rows[k][j]) // last
+        for i in range(k + 1, n):
+            for j in range(i, n):
+                rows[j][i] = rows[i][j]
+        last = pivot
+    return Fraction(last, S.over**n)
 
 
 def product_with_transpose(L: Matrix) -> dict[tuple[int, int], int]:
@@ -466,9 +510,7 @@ class ConeProgram:
 
     def __init__(self, data: dict) -> None:
         n = self.n = whole("variables", data.get("variables"))
-        self.scale = number(data.get("scale", "0x1"))
-        self.shift = number(data.get("shift", "0x0"))
-        need(self.scale != 0, "the objective is multiplied by 0")
+        self.scale, self.shift = units(data)
         self.c = Vector.read("c", data.get("c"), n)
         self.P = Symmetric.read("P", data["P"], n) if "P" in data else Symmetric(n, n, [], 1)
         self.blocks = []
@@ -498,31 +540,95 @@ class ConeProgram:
             P = Symmetric.read(f"P of quadratic {index}", row.get("P"), n)
             q = Vector.read(f"q of quadratic {index}", row.get("q"), n)
             self.quadratics.append((P, q, number(row.get("r"))))
+        self.log_dets: list[tuple[int, Fraction]] = []
+        self.constants: list[tuple[Symmetric, Fraction]] = []
+        for term in listed("log det", data.get("log det", [])):
+            self.read_log_det(term)
 
-    def in_cones(self, name: str, s: Vector, dual: bool, factors: dict) -> None:
+    def read_log_det(self, term: object) -> None:
+        need(isinstance(term, dict), "a log det has a cone or a matrix, and a weight")
+        weight = number(term.get("weight"))
+        if "cone" in term:
+            index = whole("the cone of a log det", term["cone"])
+            kinds = [kind for kind, *_ in self.blocks]
+            need(
+                kinds[index : index + 1] == ["semidefinite"], "a log det is of a semidefinite cone"
+            )
+            need(all(index != other for other, _ in self.log_dets), "a cone has two log dets")
+            need(weight > 0, "the weight of a log det is not positive")
+            self.log_dets.append((index, weight))
+            return
+        order = whole("the order of a log det", term.get("order"), 1)
+        need(order <= MAX_ELIMINATION, "a constant log det is of too high an order")
+        self.constants.append((Symmetric.read("a log det", term.get("matrix"), order), weight))
+
+    def in_cones(
+        self, name: str, s: Vector, dual: bool, factors: dict, definite: bool = False
+    ) -> None:
+        later = [index for index, _ in self.log_dets] if definite else []
         for index, (kind, size, start, stop) in enumerate(self.blocks):
+            if index in later:  # its log det is taken, which needs a positive definite matrix
+                continue
             where = f"{name} {index}"
             need_in_cone(where, kind, size, s.part(start, stop), dual, factors.get(where))
 
-    def value_at(self, witness: dict) -> Fraction:
-        """The value of the form at a feasible point: an upper bound of its optimum."""
+    def log_det_sum(self, name: str, s: Vector, dual: bool, factors: dict) -> Fraction:
+        """A lower bound of the sum of w log det S, or of w (k + log det(Y / w)), over the cones."""
+        total = Fraction(0)
+        for index, weight in self.log_dets:
+            kind, order, start, stop = self.blocks[index]
+            where = f"{name} {index}"
+            matrix = triangle(kind, order, s.part(start, stop), dual)
+            total += weight * log_det(where, matrix, factors.get(where), 0)
+            if dual:
+                total += weight * order * (1 - log_of(weight, up=1))
+        return total
+
+    def constant(self, up: int) -> Fraction:
+        """The sum of -w log det of the constants, rounded up or down."""
+        total = Fraction(0)
+        for matrix, weight in self.constants:
+            total -= weight * log_det("a constant", matrix, None, 1 - up if weight > 0 else up)
+        return total
+
+    def point(self, witness: dict) -> Vector:
+        """A point that satisfies all constraints."""
         x = Vector.read("x", witness.get("x"), self.n)
-        slack = self.b.plus(self.A.times(x), Fraction(-1))
-        self.in_cones("slack", slack, False, factors_of(witness))
+        self.in_cones("slack", self.slack(x), False, factors_of(witness), definite=True)
         for index, (P, q, r) in enumerate(self.quadratics):
             need(P.times(x).dot(x) / 2 + q.dot(x) <= r, f"quadratic constraint {index} is violated")
+        return x
+
+    def slack(self, x: Vector) -> Vector:
+        return self.b.plus(self.A.times(x), Fraction(-1))
+
+    def objective(self, x: Vector) -> Fraction:
         return self.P.times(x).dot(x) / 2 + self.c.dot(x)
+
+    def value_at(self, witness: dict) -> Fraction:
+        """The value of the form at a feasible point: an upper bound of its optimum."""
+        x = self.point(witness)
+        value = self.objective(x) + self.constant(up=1)
+        return value - self.log_det_sum("slack", self.slack(x), False, factors_of(witness))
+
+    def with_objective(self, P: Symmetric, c: Vector) -> ConeProgram:
+        """The same constraints with another objective."""
+        other = copy(self)
+        other.P, other.c = P, c
+        return other
 
     def bound_by(self, witness: dict, objective: bool) -> Fraction:
         """The lower bound by multipliers, of the objective or of 0."""
         y = Vector.read("y", witness.get("y"), self.A.rows)
         factors = factors_of(witness)
-        self.in_cones("multipliers", y, True, factors)
+        self.in_cones("multipliers", y, True, factors, definite=objective)
         H = self.P if objective else Symmetric(self.n, self.n, [], 1)
         gradient = self.A.transposed_times(y)
         if objective:
             gradient = gradient.plus(self.c)
         value = -self.b.dot(y)
+        if objective:
+            value += self.constant(up=0) + self.log_det_sum("multipliers", y, True, factors)
         count = len(self.quadratics)
         lam = Vector.read("lam", witness.get("lam"), count) if count else Vector([])
         need(
@@ -551,8 +657,8 @@ class ConeProgram:
         need_semidefinite("the curvature", H, factors.get("curvature"))
         return value
 
-    def largest_square(self, w: Vector, curved: list[int]) -> Fraction:
-        """The largest sum of (x_j - w_j)^2 over the box that rows with a single entry state."""
+    def bounds(self) -> tuple[dict[int, Fraction], dict[int, Fraction]]:
+        """The tightest bounds of variables that nonnegative rows with a single entry state."""
         entries: dict[int, list[tuple[int, int]]] = {}
         for i, j, value in self.A.entries:
             if value:
@@ -570,10 +676,21 @@ class ConeProgram:
                         above[j] = min(bound, above.get(j, bound))
                     else:
                         below[j] = max(bound, below.get(j, bound))
+        return below, above
+
+    def largest_square(self, w: Vector, curved: list[int]) -> Fraction:
+        """The largest sum of (x_j - w_j)^2 over the box that rows with a single entry state."""
+        below, above = self.bounds()
         need(all(j in below and j in above for j in curved), "phi needs bounds of the variables")
         return sum(
             (max((below[j] - w[j]) ** 2, (above[j] - w[j]) ** 2) for j in curved), Fraction(0)
         )
+
+    def ends(self, witness: dict) -> tuple[Fraction | None, Fraction]:
+        """What the witness proves of the optimum: a lower bound, if it has one, and an upper one."""
+        need("x" in witness, "no point is given")
+        low = self.bound_by(witness, objective=True) if "y" in witness else None
+        return low, self.value_at(witness)
 
     def need_ray(self, witness: dict) -> None:
         d = Vector.read("ray", witness.get("ray"), self.n)
@@ -587,6 +704,13 @@ class ConeProgram:
         need(self.c.dot(d) < 0, "the objective does not improve along the ray")
 
 
+def units(data: dict) -> tuple[Fraction, Fraction]:
+    """The problem's value is scale times that of the form, plus shift."""
+    scale = number(data.get("scale", "0x1"))
+    need(scale != 0, "the objective is multiplied by 0")
+    return scale, number(data.get("shift", "0x0"))
+
+
 def listed(name: str, data: object) -> list:
     need(isinstance(data, list), f"{name} is no list")
     return data
@@ -594,8 +718,350 @@ def listed(name: str, data: object) -> list:
 
 def factors_of(witness: dict) -> dict:
     found = witness.get("factors", {})
-    need(isinstance(found, dict), "factors are given by name")
+    need(isinstance(found, dict) and None not in found.values(), "factors are given by name")
     return found
+
+
+# The rule of saddle programs
+
+
+class Part:
+    """y'Q(x)y / (2 d), Q(x) = sum_k x_k Q_k: entries (k, i, j, integer) over one denominator."""
+
+    def __init__(self, data: object, left: int, right: int) -> None:
+        need(isinstance(data, dict), "a part has left, row, column and value")
+        k = unpacked("left of a part", data.get("left"), "i", 4)
+        i = unpacked("row of a part", data.get("row"), "i", 4)
+        j = unpacked("column of a part", data.get("column"), "i", 4)
+        need(len(k) == len(i) == len(j), "a part has indices of different lengths")
+        places = list(zip(k, i, j, strict=True))
+        need(all(0 <= a < left and 0 <= c <= b < right for a, b, c in places), "a part is outside")
+        need(len(set(places)) == len(places), "a part has an entry twice")
+        value = Vector.read("value of a part", data.get("value"), len(places))
+        self.entries = [(*at, v) for at, v in zip(places, value.of, strict=True) if v]
+        self.over = value.over
+        self.below = None
+        if "over" in data:
+            self.below = whole("over", data["over"])
+            need(self.below < right, "a part is over a variable that is not there")
+        self.positive = data.get("positive part", False)
+        need(type(self.positive) is bool, "positive part is true or false")
+        self.variables = sorted({at[0] for at in self.entries}) if self.positive else []
+        self.right = right
+
+    def matrix(self, x: Vector) -> Symmetric:
+        """Q(x)."""
+        total: dict[tuple[int, int], int] = {}
+        for k, i, j, value in self.entries:
+            total[i, j] = total.get((i, j), 0) + value * x.of[k]
+        entries = [(i, j, value) for (i, j), value in total.items() if value]
+        return Symmetric(self.right, self.right, entries, self.over * x.over)
+
+    def forms(self, y: Vector) -> dict[int, Fraction]:
+        """y'Q_k y for each k."""
+        total: dict[int, int] = {}
+        for k, i, j, value in self.entries:
+            total[k] = total.get(k, 0) + value * y.of[i] * y.of[j] * (1 if i == j else 2)
+        return {k: Fraction(value, self.over * y.over**2) for k, value in total.items()}
+
+    def single(self, k: int) -> Symmetric:
+        """Q_k."""
+        entries = [(i, j, value) for at, i, j, value in self.entries if at == k]
+        return Symmetric(self.right, self.right, entries, self.over)
+
+    def support(self, k: int) -> list[int]:
+        """The variables that Q_k has entries of."""
+        return sorted({index for at, i, j, _ in self.entries if at == k for index in (i, j)})
+
+
+def squares(y: Vector, places: list[int]) -> Fraction:
+    return Fraction(sum(y.of[j] ** 2 for j in places), y.over**2)
+
+
+def root_above(value: Fraction) -> Fraction:
+    """A number above the square root."""
+    return Fraction(isqrt((value.numerator << (2 * BITS)) // value.denominator) + 1, 1 << BITS)
+
+
+def vector_of(values: list[Fraction]) -> Vector:
+    over = lcm(*(value.denominator for value in values))
+    return Vector([value.numerator * (over // value.denominator) for value in values], over)
+
+
+class SaddleProgram:
+    """min over x, max over y of f(x) + x'My - g(y) - sum of parts; both sides are cone programs."""
+
+    def __init__(self, data: dict) -> None:
+        for side in ("left", "right"):
+            need(isinstance(data.get(side), dict), f"{side} is missing")
+            need("log det" not in data[side], "a side has a log det")
+        self.scale, self.shift = units(data)
+        self.left, self.right = ConeProgram(data["left"]), ConeProgram(data["right"])
+        rows, columns = self.left.n, self.right.n
+        self.M = Matrix(rows, columns, [], 1)
+        if "M" in data:
+            self.M = Matrix.read("M", data["M"], rows, columns)
+        self.parts = [Part(part, rows, columns) for part in listed("parts", data.get("parts", []))]
+        below = self.left.bounds()[0]
+        signed = all(below.get(k, -1) >= 0 for part in self.parts for k in part.variables)
+        need(signed, "the weight of a positive part may be negative")
+        below = self.right.bounds()[0]
+        signed = all(part.below is None or below.get(part.below, -1) >= 0 for part in self.parts)
+        need(signed, "what a part is over may be negative")
+
+    def ends(self, witness: dict) -> tuple[Fraction, Fraction]:
+        sides = []
+        for side in ("left", "right"):
+            need(isinstance(witness.get(side), dict), f"the witness has no {side}")
+            sides.append(witness[side])
+        self.factors = factors_of(witness)
+        self.phi = self.read_phi(witness)
+        x, y = self.left.point(sides[0]), self.right.point(sides[1])
+        low = self.program_of_x(y).bound_by(sides[0], objective=True) - self.right.objective(y)
+        program, lost = self.program_of_y(x, witness)
+        high = self.left.objective(x) + lost - program.bound_by(sides[1], objective=True)
+        return low, high
+
+    def read_phi(self, witness: dict) -> dict[tuple[int, int], Fraction]:
+        """A number for each positive part, by which its matrix is from positive semidefinite at most."""
+        pairs = [(p, k) for p, part in enumerate(self.parts) for k in part.variables]
+        if not pairs:
+            return {}
+        given = Vector.read("phi", witness.get("phi"), len(pairs))
+        need(all(value >= 0 for value in given.of), "phi is negative")
+        for index, (p, k) in enumerate(pairs):
+            part, phi = self.parts[p], given[index]
+            diagonal = [(j, j, phi.numerator) for j in part.support(k)]
+            shift = Symmetric(part.right, part.right, diagonal, phi.denominator)
+            name = f"kernel {p} {k}"
+            need_semidefinite(name, part.single(k).plus(shift, Fraction(1)), self.factors.get(name))
+        return {pair: given[index] for index, pair in enumerate(pairs)}
+
+    def program_of_x(self, y: Vector) -> ConeProgram:
+        """What is left to minimise over x if y is played, or less."""
+        change = [Fraction(0)] * self.left.n
+        for p, part in enumerate(self.parts):
+            below = Fraction(1)
+            if part.below is not None:
+                below = y[part.below]
+                need(below > 0, "what a part is over is 0")
+            for k, value in part.forms(y).items():
+                if part.positive:
+                    value += self.phi[p, k] * squares(y, part.support(k))
+                change[k] -= value / below / 2
+        c = self.left.c.plus(self.M.times(y)).plus(vector_of(change))
+        return self.left.with_objective(self.left.P, c)
+
+    def program_of_y(self, x: Vector, witness: dict) -> tuple[ConeProgram, Fraction]:
+        """What is left to minimise over y if x is played, or less, and by how much."""
+        P = self.right.P
+        c = self.right.c.plus(self.M.transposed_times(x), Fraction(-1))
+        lost = Fraction(0)
+        given = listed("parts", witness.get("parts", []))
+        for p, part in enumerate(self.parts):
+            Q = part.matrix(x)
+            if part.below is None:
+                P = P.plus(Q, Fraction(1))
+                continue
+            need(len(given) == len(self.parts), "parts of the witness are one for each part")
+            w = Vector.read("a part", given[p], part.right)
+            product = Q.times(w)
+            square = product.dot(w)
+            if part.positive:
+                for k in part.variables:
+                    places = part.support(k)
+                    size, phi = squares(w, places), x[k] * self.phi[p, k]
+                    if phi:
+                        square += phi * size
+                        largest = self.right.largest_square(Vector([0] * part.right), places)
+                        lost += phi * root_above(size * largest)
+            else:
+                need_semidefinite(f"part {p}", Q, self.factors.get(f"part {p}"))
+            change = [Fraction(0)] * part.right
+            change[part.below] = -square / 2
+            c = c.plus(product).plus(vector_of(change))
+        return self.right.with_objective(P, c), lost
+
+
+# The rule of graphs
+
+
+class GraphLogDet:
+    """min over K of D(K, G+) + gamma tr(KS), G+ the positive part of G: log det(I + gamma S G+)."""
+
+    def __init__(self, data: dict) -> None:
+        self.scale, self.shift = units(data)
+        self.n = whole("points", data.get("points"), 1)
+        self.G = Symmetric.read("G", data.get("G"), self.n)
+        self.S = Symmetric.read("S", data.get("S"), self.n)
+        self.gamma = number(data.get("gamma"))
+        need(self.gamma > 0, "gamma is not positive")
+
+    def shifted(self, matrix: Symmetric, by: Fraction) -> Symmetric:
+        need(by >= 0, "a shift is negative")
+        diagonal = [(i, i, by.numerator) for i in range(self.n)]
+        return matrix.plus(Symmetric(self.n, self.n, diagonal, by.denominator), Fraction(1))
+
+    def ends(self, witness: dict) -> tuple[Fraction, Fraction]:
+        """By H = G + phi I: log det(I + gamma S H), and what phi may change of it."""
+        n, gamma = self.n, self.gamma
+        phi = number(witness.get("phi", "0x0"))
+        H = self.shifted(self.G, phi)
+        columns = [H.times(Vector([int(i == j) for i in range(n)])) for j in range(n)]
+        images = [self.S.times(column) for column in columns]
+        # H + gamma H S H; all products have one denominator.
+        over = H.over * images[0].over
+        of = {}
+        for j in range(n):
+            for i in range(j, n):
+                of[i, j] = sum(a * b for a, b in zip(columns[i].of, images[j].of, strict=True))
+        smooth = Symmetric(n, n, [(i, j, v) for (i, j), v in of.items() if v], over)
+        Y = H.plus(smooth, gamma)
+        factors = factors_of(witness)
+        sides = ("below", "above")
+        # Those below show that both matrices are positive definite.
+        ends = [
+            log_det("H + gamma H S H", Y, factors.get(f"Y {side}"), up)
+            - log_det("H", H, factors.get(f"H {sides[1 - up]}"), 1 - up)
+            for up, side in enumerate(sides)
+        ]
+        if phi:
+            epsilon = number(witness.get("epsilon", "0x0"))
+            S = self.shifted(self.S, epsilon)
+            need_semidefinite("S + epsilon I", S, factors.get("S"))
+            trace = sum(Fraction(value, S.over) for i, j, value in S.entries if i == j)
+            size = sum(Fraction(value, H.over) for i, j, value in H.entries if i == j)
+            small = gamma * epsilon
+            need(small * size < 1, "epsilon is too large")
+            ends[0] -= gamma * phi * trace
+            ends[1] += n * phi * small / (1 - small * size)
+        return ends[0], ends[1]
+
+
+# The rule of levels
+
+
+def root_below(value: Fraction) -> Fraction:
+    """The square root, or less."""
+    return Fraction(isqrt((value.numerator << (2 * BITS)) // value.denominator), 1 << BITS)
+
+
+class Levels:
+    """max over 0 <= t < max r of sum_i [r_i - t]_+ A_i / (norm (sum_i [r_i - t]_+^2)^1/2)."""
+
+    def __init__(self, data: dict) -> None:
+        self.scale, self.shift = units(data)
+        n = whole("directions", data.get("directions"), 1)
+        r = Vector.read("r", data.get("r"), n)
+        A = Vector.read("A", data.get("A"), n)
+        self.norm = number(data.get("norm"))
+        need(self.norm > 0 and max(r.of) > 0, "the norm, or every r, is not positive")
+        need(all(value >= 0 for value in (*r.of, *A.of)), "r or A has a negative entry")
+        self.pairs = sorted(((r[i], A[i]) for i in range(n)), reverse=True)
+
+    def ends(self, witness: dict) -> tuple[Fraction, Fraction]:
+        level = number(witness.get("level"))
+        need(0 <= level < self.pairs[0][0], "the level is not on the curve")
+        above = [(r, A) for r, A in self.pairs if r > level]
+        N = sum(((r - level) * A for r, A in above), Fraction(0))
+        D = sum(((r - level) ** 2 for r, _ in above), Fraction(0))
+        return root_below(N * N / D) / self.norm, root_above(self.largest_square()) / self.norm
+
+    def largest_square(self) -> Fraction:
+        """The largest N^2 / D, N = a0 - a1 t, D = d0 - 2 d1 t + k t^2, over all pieces."""
+        best = a0 = a1 = d0 = d1 = Fraction(0)
+        for k, (r, A) in enumerate(self.pairs, 1):
+            a0, a1, d0, d1 = a0 + r * A, a1 + A, d0 + r * r, d1 + r
+            low = self.pairs[k][0] if k < len(self.pairs) else Fraction(0)
+            if low == r:
+                continue
+            places = [low]
+            turn = a1 * d1 - a0 * k
+            if turn and low < (a1 * d0 - a0 * d1) / turn < r:
+                places.append((a1 * d0 - a0 * d1) / turn)
+            for t in places:
+                best = max(best, (a0 - a1 * t) ** 2 / (d0 - 2 * d1 * t + k * t * t))
+        return best
+
+
+# The rule of ordered energies
+
+
+class Interval:
+    """Two ends of a positive number."""
+
+    def __init__(self, low: Fraction, high: Fraction) -> None:
+        self.low, self.high = low, high
+
+
+class Energies:
+    """min of sum_i mu_i v_i'Sv_i over sum mu = 1, mu_i >= sigma mu_(i+1), mu >= 0.
+
+    S = I - D^-1/2 W D^-1/2, W_pq = exp(T_pq), D the diagonal matrix of the sums of its rows.
+    """
+
+    def __init__(self, data: dict) -> None:
+        self.scale, self.shift = units(data)
+        n = whole("points", data.get("points"), 1)
+        self.sigma = number(data.get("sigma"))
+        need(self.sigma >= 1, "sigma is below 1")
+        T = Symmetric.read("T", data.get("T"), n)
+        columns = listed("V", data.get("V"))
+        need(len(columns) > 0, "V has no columns")
+        self.V = [Vector.read("a column of V", column, n) for column in columns]
+        values: dict[int, Interval] = {}
+        for value in {0, *(value for _, _, value in T.entries)}:
+            t = Fraction(value, T.over)
+            need(abs(t) <= 64, "an entry of T is out of range")
+            low, high = (exp_of(abs(t), up) for up in (0, 1))
+            values[value] = Interval(low, high) if t >= 0 else Interval(1 / high, 1 / low)
+        W = [[values[0]] * n for _ in range(n)]
+        for i, j, value in T.entries:
+            W[i][j] = W[j][i] = values[value]
+        # 1 / D^1/2 in units of 2^-BITS, rounded down and up.
+        sums = [(sum(w.low for w in row), sum(w.high for w in row)) for row in W]
+        below = [isqrt((1 << (2 * BITS)) * high.denominator // high.numerator) for _, high in sums]
+        above = [isqrt((1 << (2 * BITS)) * low.denominator // low.numerator) + 1 for low, _ in sums]
+        one = 1 << BITS
+        low = {key: int(w.low * one) for key, w in values.items()}
+        high = {key: int(w.high * one) + 1 for key, w in values.items()}
+        keys = [[0] * n for _ in range(n)]
+        for i, j, value in T.entries:
+            keys[i][j] = keys[j][i] = value
+        # W_pq / (D_p D_q)^1/2 in units of 2^-(3 BITS).
+        self.low = [[low[keys[i][j]] * below[i] * below[j] for j in range(i + 1)] for i in range(n)]
+        self.high = [
+            [high[keys[i][j]] * above[i] * above[j] for j in range(i + 1)] for i in range(n)
+        ]
+
+    def energy(self, v: Vector) -> Interval:
+        least = most = 0
+        for i, left in enumerate(v.of):
+            for j in range(i + 1):
+                term = left * v.of[j] * (1 if i == j else 2)
+                if term > 0:
+                    least += term * self.low[i][j]
+                    most += term * self.high[i][j]
+                elif term < 0:
+                    least += term * self.high[i][j]
+                    most += term * self.low[i][j]
+        over = v.over**2 << (3 * BITS)
+        square = v.dot(v)
+        return Interval(square - Fraction(most, over), square - Fraction(least, over))
+
+    def ends(self, witness: dict) -> tuple[Fraction, Fraction]:
+        """The smallest weighted mean of the first energies: the vertices are these prefixes."""
+        weight, total = Fraction(1), Fraction(0)
+        low = high = Fraction(0)
+        best: tuple[Fraction, Fraction] | None = None
+        for v in self.V:
+            found = self.energy(v)
+            low, high, total = low + weight * found.low, high + weight * found.high, total + weight
+            ends = (low / total, high / total)
+            best = ends if best is None else (min(best[0], ends[0]), min(best[1], ends[1]))
+            weight /= self.sigma
+        assert best is not None
+        return best
 
 
 # Certificates
@@ -632,27 +1098,35 @@ def digest(problem: dict) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+RULES: dict[str, type] = {
+    "cone program": ConeProgram,
+    "saddle program": SaddleProgram,
+    "graph log det": GraphLogDet,
+    "alignment level": Levels,
+    "ordered energies": Energies,
+}
+
+
 def check(text: str) -> str:
     """Return what is proven, in a sentence; raise `Rejected` where it is not."""
     data = read(text)
     problem, claim, witness = data["problem"], data["claim"], data["witness"]
-    need(problem.get("rule") == "cone program", f"there is no rule {problem.get('rule')!r}")
+    rule = problem.get("rule")
+    need(isinstance(rule, str) and rule in RULES, f"there is no rule {rule!r}")
     need(data.get("digest") == digest(problem), "the digest is that of another problem")
-    program = ConeProgram(problem)
+    program = RULES[rule](problem)
     verdict = claim.get("verdict")
-    if verdict == "INFEASIBLE":
+    if isinstance(program, ConeProgram) and verdict == "INFEASIBLE":
         need(
             program.bound_by(witness, objective=False) > 0, "the multipliers prove no contradiction"
         )
         return "INFEASIBLE: no point satisfies the constraints"
-    if verdict == "UNBOUNDED":
+    if isinstance(program, ConeProgram) and verdict == "UNBOUNDED":
         program.value_at(witness)
         program.need_ray(witness)
         return "UNBOUNDED: from a feasible point the objective improves without end"
     need(verdict in ("OPTIMAL", "FEASIBLE"), f"there is no verdict {verdict!r}")
-    need("x" in witness, "no point is given")
-    ends = [program.bound_by(witness, objective=True)] if "y" in witness else [None]
-    ends.append(program.value_at(witness))
+    ends = program.ends(witness)
     proven = [None if end is None else program.scale * end + program.shift for end in ends]
     lower, upper = proven if program.scale > 0 else proven[::-1]
     said = []

@@ -91,7 +91,7 @@ MAX_ULPS_OF_ASYMMETRY = 64
 BLOCK_ORDER = 128
 """The order of blocks that are compared with their mirror images: two of them fit into a cache."""
 ALWAYS_FREE_BYTES = 1e8
-"""Memory that is always there: asking for less costs as much as solving a small problem."""
+"""Memory that is always there unless a limit is stated: to ask costs as much as a small solve."""
 MAX_INDEX = 2**31 - 1
 """The largest index of a sparse matrix: native solvers take 32 bits."""
 MEMORY_VARIABLE = "KLOPT_MEMORY_LIMIT"
@@ -427,10 +427,10 @@ def require_memory(needed: float, what: str) -> None:
     klopt.errors.InvalidProblem: K of order 250000000 needs 1000000000.0 GB of memory; ...
     """
     stated = _stated.get()
-    # To look how much is free takes as long as reading a small file.
-    if needed < ALWAYS_FREE_BYTES and stated is None:
-        return
     text = os.environ.get(MEMORY_VARIABLE)
+    # To look how much is free takes as long as reading a small file.
+    if needed < ALWAYS_FREE_BYTES and stated is None and text is None:
+        return
     if stated is not None:
         allowed, word = stated, "allowed"
     elif text is not None:

@@ -238,6 +238,11 @@ class ConeProgram(Program):
         inequalities = (csc("A_ub", A[zero:linear]), self.b[zero:linear])
         return LinearRows(*inequalities, csc("A_eq", A[:zero]), self.b[:zero], free)
 
+    @property
+    def rows_note(self) -> str:
+        """What is reported of the linear rows, which need not be taken apart where all say something."""
+        return "" if np.isfinite(self.b).all() else self.rows.note
+
     @cached_property
     def weights(self) -> FloatArray:
         """What turns the rows into those of `svec`."""

@@ -20,6 +20,7 @@ from klopt.arrays import FloatArray
 from klopt.kernels.gram import Gram
 from klopt.model.cones import Cones
 from klopt.model.features import Feature
+from klopt.model.fill import cholesky_fits
 from klopt.model.forms import SimplexForm, Start
 from klopt.model.functions import KernelQuadratic
 from klopt.model.problem import Bracket, Example, Formulation, Point, Statement
@@ -39,6 +40,7 @@ from klopt.problems._margin.proof import Penalty, epsilon_margin_proof, middle_o
 from klopt.problems._margin.witness import epsilon_margin_witness
 from klopt.proof.cone_witnesses import ConeClaim
 from klopt.proof.statement import ConeStatement
+from klopt.proof.time_budget import remaining
 
 __all__ = ["EpsilonMargin"]
 
@@ -156,6 +158,8 @@ class EpsilonMargin(KernelMargin):
 
     def sharper_bracket(self, bracket: Bracket) -> Bracket:
         """Return the bracket by a better floor of K, which takes a factorisation."""
+        if not cholesky_fits(self.K.size, remaining()):
+            return bracket
         K = self.K.sharpened
         if K is self.K:
             return bracket

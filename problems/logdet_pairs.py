@@ -56,6 +56,7 @@ from klopt.problems._logdet.data import (
     refuse_unknown_points,
     slack_price,
 )
+from klopt.problems._logdet.exact_claim import pair_claim
 from klopt.problems._logdet.extension import FactoredKernel
 from klopt.problems._logdet.forms import pair_program
 from klopt.problems._logdet.function import LogDetDual
@@ -67,6 +68,7 @@ from klopt.problems._logdet.witness import (
     proposed_kernel,
     proven_multipliers,
 )
+from klopt.witness.exact_claims import ExactClaim
 
 __all__ = ["LogDetPairs"]
 
@@ -388,6 +390,11 @@ class LogDetPairs(Problem):
         similar, dissimilar = np.split(multipliers, [len(self.similar)])
         shorter = {"similar": similar, "dissimilar": dissimilar}
         return self.proof(Point(dict(witness.primal), shorter))
+
+    def exact_claim(self, point: Point, verdict: str) -> ExactClaim:
+        """Return the log det program with the multipliers of a point."""
+        multipliers = np.append(point.similar, point.dissimilar)[self._bounded]
+        return pair_claim(self._data, multipliers, verdict)
 
     def kernel(self, point: Point) -> FloatArray:
         """Return K on all training points."""

@@ -55,9 +55,11 @@ from klopt.problems._mkl.data import (
     given_y,
     primal_exponent,
 )
+from klopt.problems._mkl.exact_claim import multiple_kernel_claim
 from klopt.problems._mkl.forms import MultipleKernelForms
 from klopt.problems._mkl.proof import MultipleKernelDual
 from klopt.problems._mkl.witness import multiple_kernel_witness
+from klopt.witness.exact_claims import ExactClaim
 
 __all__ = ["MultipleKernel"]
 
@@ -168,6 +170,10 @@ class MultipleKernel(Problem):
     def proof(self, witness: Point) -> Bracket:
         """Return what a witness proves."""
         return self.machine.proof(witness)
+
+    def exact_claim(self, point: Point, verdict: str) -> ExactClaim:
+        """Return the saddle program of weights and coefficients, each kernel its positive part."""
+        return multiple_kernel_claim(self.machine, point)
 
     # The sample and the examples
 

@@ -46,8 +46,10 @@ from klopt.problems._ordered.data import (
     known_classes,
     order_ratio,
 )
+from klopt.problems._ordered.exact_claim import alignment_claim
 from klopt.problems._ordered.forms import AlignmentForms
 from klopt.problems._ordered.witness import Alignment
+from klopt.witness.exact_claims import ExactClaim
 
 __all__ = ["OrderedAlignment", "Target"]
 
@@ -149,6 +151,12 @@ class OrderedAlignment(Problem):
     def bracket(self, point: Point) -> Bracket:
         """Return the alignment of the nearest ordered alpha and the best bound that is proven."""
         return self.proof(self.witness(point))
+
+    def exact_claim(self, point: Point, verdict: str) -> ExactClaim:
+        """Return the program of the exact F and b of V, with the weights of a point."""
+        sigma = self.sigma if self.ordered else None
+        signed = self.target == "signed"
+        return alignment_claim(self.V, self.labels, sigma, signed, self.reduced.kept, point.alpha)
 
     def witness(self, point: Point) -> Point:
         """Return the nearest ordered alpha; a dual part suggests matrices M that bound rho."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from math import isfinite
 from typing import TYPE_CHECKING, Self
 
@@ -27,15 +28,17 @@ import numpy as np
 from scipy import sparse
 
 from klopt.arrays import FloatArray, MatrixLike, accuracy_or_none, csc
-from klopt.errors import InvalidProblem
+from klopt.errors import InvalidProblem, NotCertified
 from klopt.model.cones import Cones
 from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, SaddleForm, Start
 from klopt.model.functions import Bilinear, SaddleOracle
 from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.model.sets import SimpleSet, Simplex
+from klopt.programs.exact_sets import exact_point_of, multipliers_over, rows_in_fractions
 from klopt.proof.function_bounds import declared_accuracy
 from klopt.proof.set_bounds import is_known
+from klopt.witness.exact_claims import ConeVectors, ExactClaim, SaddleData, SaddleVectors, fractions
 from klopt.witness.over_sets import bracket_of_game, point_next_to
 
 if TYPE_CHECKING:
@@ -222,6 +225,28 @@ class SaddlePoint(Problem):
             return Bracket(-np.inf, np.inf, witness, note)
         return bracket
 
+    def exact_claim(self, point: Point, verdict: str) -> ExactClaim:
+        """Return the bilinear game over polyhedra; other functions have no formula."""
+        phi = self.bilinear
+        if phi is None:
+            raise NotCertified(
+                "a function of one's own is no part of a certificate; a matrix game is SaddlePoint.game(M)"
+            )
+        left = rows_in_fractions(self.left)
+        right = rows_in_fractions(self.right)
+        left.c = fractions(_given(phi.left))
+        right.c = [-value for value in fractions(_given(phi.right))]
+        M = csc("M", phi.M).tocoo()
+        entries = zip(M.row.tolist(), M.col.tolist(), fractions(M.data), strict=True)
+        data = SaddleData(left, right, M=list(entries))
+        x = exact_point_of(self.left, point.x)
+        y = exact_point_of(self.right, point.y)
+        cost = data.cost_of_x(y)
+        _, price = data.program_of_y(x)
+        below = multipliers_over(left, cost, self.left.linear_minimiser(_floats(cost)))
+        above = multipliers_over(right, price, self.right.linear_minimiser(_floats(price)))
+        return ExactClaim(data, SaddleVectors(ConeVectors(x, below), ConeVectors(y, above)))
+
     @property
     def provable(self) -> bool:
         """Whether phi has a formula or states its accuracy, and klopt knows both sets."""
@@ -259,6 +284,10 @@ class _GradientOf:
 
     def __call__(self, x: FloatArray, y: FloatArray) -> FloatArray:
         return self.phi.gradients(x, y)[self.side]
+
+
+def _floats(values: list[Fraction]) -> FloatArray:
+    return np.array([float(value) for value in values])
 
 
 def _lift(point: Point) -> Start:

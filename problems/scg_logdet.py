@@ -38,6 +38,7 @@ import numpy as np
 import numpy.typing as npt
 
 from klopt.arrays import FloatArray, MatrixLike, matrix, positive, require_memory
+from klopt.errors import NotCertified
 from klopt.kernels.gram import Gram
 from klopt.kernels.nystroem import LowRank
 from klopt.kernels.out_of_sample import ExtendedFeatures, ExtendedKernel
@@ -45,10 +46,13 @@ from klopt.kernels.side_information import SideGraph, SideLike, side_graph
 from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, ExplicitForm
 from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
+from klopt.numerics.householder import householder
+from klopt.problems._logdet.exact_claim import MAX_ORDER
 from klopt.problems._scg.data import (
     given_kernel,
     laplacian_of,
 )
+from klopt.problems._scg.exact_claim import scg_claim
 from klopt.problems._scg.forms import core_of_program, log_det_program
 from klopt.problems._scg.function import (
     feature_kernel,
@@ -67,6 +71,7 @@ from klopt.problems._scg.proof import (
     ShiftedInverse,
     factored_objective,
 )
+from klopt.witness.exact_claims import ExactClaim
 
 __all__ = ["ScgLogDet"]
 
@@ -248,6 +253,15 @@ class ScgLogDet(Problem):
         """Return the dual value log det(I + gamma S K0) and the objective of the kernel."""
         return self.proof(self.witness(point))
 
+    def exact_claim(self, point: Point, verdict: str) -> ExactClaim:
+        """Return the log det program of the stored Laplacian; its best kernel has a closed form."""
+        order = self.K0.rank if isinstance(self.K0, LowRank) else self.K0.size
+        if order > MAX_ORDER:
+            raise NotCertified(
+                f"log det certificates are of at most {MAX_ORDER} points or features, not {order}"
+            )
+        return scg_claim(self.K0, self._laplacian, self.gamma)
+
     def kernel(self, point: Point) -> FloatArray:
         """Return K on the training points."""
         require_memory(8.0 * self.K0.size**2, f"the kernel of {self.K0.size} points")
@@ -289,7 +303,7 @@ class ScgLogDet(Problem):
             objectives = tuple(problem._features for problem in problems)
             return GammaPath(problems, objectives, ())
         laplacian = cast(LowRankLaplacian, self._laplacian)
-        kernel = BandKernel.of(cast(Gram, self.K0), laplacian)
+        kernel = BandKernel.of(cast(Gram, self.K0), laplacian, householder)
         bands = tuple(kernel.form.factor(problem.gamma) for problem in problems)
         groups = kernel.objectives(bands)
         for problem, objective in zip(problems, groups, strict=True):

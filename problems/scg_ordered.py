@@ -19,6 +19,7 @@ function.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import cached_property
 from typing import Self, cast
 
@@ -28,7 +29,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import FloatArray, flag, freeze, matrix, positive, require_memory
-from klopt.errors import InvalidProblem
+from klopt.errors import InvalidProblem, NotCertified
 from klopt.kernels.side_information import SideGraph, SideLike, energies, energy_error, side_graph
 from klopt.model.cones import Cones
 from klopt.model.features import Feature
@@ -37,10 +38,14 @@ from klopt.model.functions import Linear
 from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.model.sets import OrderedSimplex
 from klopt.problems._ordered.function import falling, rising
+from klopt.problems._scg.exact_claim import known_pairs
 from klopt.problems._scg.ordered_witness import PrefixMeans
+from klopt.witness.exact_claims import EnergyData, ExactClaim, fractions
 
 __all__ = ["ScgOrdered"]
 
+MAX_PRODUCTS = 10_000_000
+"""Products that a checker has to take, at most."""
 NEGLIGIBLE_WEIGHT = 1e-17
 """A weight that the order keeps below this share of the first one is rounding."""
 
@@ -216,6 +221,17 @@ class ScgOrdered(Problem):
         if before or after:
             mu = np.concatenate([np.zeros(before), mu, np.zeros(after)])
         return {"mu": mu}
+
+    def exact_claim(self, point: Point, verdict: str) -> ExactClaim:
+        """Return the columns of V and what is known of pairs; the prefixes need no witness."""
+        V = self.V[:, self._skipped :]
+        if V.size * len(V) > MAX_PRODUCTS:
+            raise NotCertified(
+                f"{V.shape[1]} columns of {len(V)} points are too many for a checker"
+            )
+        T = known_pairs(self.side)
+        columns = [fractions(column) for column in V.T]
+        return ExactClaim(EnergyData(columns, T, Fraction(self.sigma)))
 
     def bracket(self, point: Point) -> Bracket:
         """Return the smallest prefix mean, by weak duality, and c'mu of the nearest feasible mu."""

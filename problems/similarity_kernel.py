@@ -45,9 +45,11 @@ from klopt.problems._similarity.data import (
     noisy_similarities,
     require_labels,
 )
+from klopt.problems._similarity.exact_claim import similarity_claim
 from klopt.problems._similarity.forms import SingleKernelForms
 from klopt.problems._similarity.instance import SimilarityData
 from klopt.problems._similarity.witness import SingleKernel
+from klopt.witness.exact_claims import ExactClaim
 
 __all__ = ["SimilarityKernel"]
 
@@ -142,6 +144,10 @@ class SimilarityKernel(Problem):
 
     def bracket(self, point: Point) -> Bracket:
         return self.proof(self.witness(point))
+
+    def exact_claim(self, point: Point, verdict: str) -> ExactClaim:
+        """Return the saddle program of the kernel and the coefficients."""
+        return similarity_claim(self.single.data, [self.single.data.S], point)
 
     def kernel(self, point: Point) -> FloatArray:
         return point.kernel

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
@@ -31,7 +32,7 @@ import numpy as np
 from scipy import sparse
 
 from klopt.arrays import FloatArray, accuracy_or_none, csc, flag, positive
-from klopt.errors import InvalidProblem
+from klopt.errors import InvalidProblem, NotCertified
 from klopt.kernels.gram import Gram
 from klopt.model.cones import Cones
 from klopt.model.features import Feature
@@ -48,9 +49,11 @@ from klopt.model.functions import (
 )
 from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.model.sets import SimpleSet, Simplex
+from klopt.programs.exact_sets import exact_point_of, multipliers_over, rows_in_fractions
 from klopt.programs.polyhedra import is_polyhedral, rows_of
 from klopt.proof.function_bounds import MAX_RATIONAL_ORDER, declared_accuracy, nonconvexity
 from klopt.proof.set_bounds import is_known
+from klopt.witness.exact_claims import ConeVectors, ExactClaim, fractions, lower_entries
 from klopt.witness.over_sets import bracket_over_set, point_next_to
 
 if TYPE_CHECKING:
@@ -258,6 +261,29 @@ class SimplexProgram(Problem):
             note = "f lies below its own tangent: it is not convex, or gradient is not its gradient"
             return replace(bracket, lower=-np.inf, note=note, lower_by="", estimate=None)
         return bracket
+
+    def exact_claim(self, point: Point, verdict: str) -> ExactClaim:
+        """Return a linear or quadratic program over a polyhedron; other functions have no formula."""
+        function = self.function
+        if not isinstance(function, Linear | QuadraticLike):
+            raise NotCertified(
+                f"{type(function).__name__} is a function that only klopt can evaluate: "
+                "a certificate states linear and quadratic ones (klopt.Linear, klopt.Quadratic)"
+            )
+        data = rows_in_fractions(self.domain)
+        if isinstance(function, Linear):
+            data.c = fractions(function.c)
+        else:
+            data.c = fractions(function.linear)
+            data.P = lower_entries(_hessian(function))
+        x = exact_point_of(self.domain, point.x)
+        w = x if data.P else None
+        y = multipliers_over(data, data.gradient({}, w), self._corner(data.gradient({}, w)))
+        return ExactClaim(data, ConeVectors(x, y, w))
+
+    def _corner(self, gradient: list[Fraction]) -> FloatArray:
+        floats = np.array([float(value) for value in gradient])
+        return np.asarray(self.domain.linear_minimiser(floats))
 
     def _contradicts(self, lower: float, gradient: FloatArray) -> bool:
         """Whether f is below the bound at the minimiser of its tangent; it need not exist there."""

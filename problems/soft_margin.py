@@ -20,6 +20,7 @@ from klopt.arrays import FloatArray, MatrixLike
 from klopt.kernels.gram import Gram, binary_labels
 from klopt.model.cones import Cones
 from klopt.model.features import Feature
+from klopt.model.fill import cholesky_fits
 from klopt.model.forms import SimplexForm
 from klopt.model.functions import KernelQuadratic
 from klopt.model.problem import Bracket, Example, Formulation, Point, Statement
@@ -36,6 +37,7 @@ from klopt.problems._margin.proof import Penalty, largest, soft_margin_proof
 from klopt.problems._margin.witness import soft_margin_witness
 from klopt.proof.cone_witnesses import ConeClaim
 from klopt.proof.statement import ConeStatement
+from klopt.proof.time_budget import remaining
 from klopt.witness.cone_witness import proven_ray
 
 __all__ = ["SoftMargin"]
@@ -139,6 +141,8 @@ class SoftMargin(LabelledMargin):
 
     def sharper_bracket(self, bracket: Bracket) -> Bracket:
         """Return the bracket by a better floor of K, which takes a factorisation."""
+        if not cholesky_fits(self.K.size, remaining()):
+            return bracket
         K = self.K.sharpened
         if K is self.K:
             return bracket

@@ -19,6 +19,8 @@ Mao, Tsang (2010), Parameter-free spectral kernel learning, Propositions 2 to 4.
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from functools import cached_property
 from typing import Self
 
@@ -39,6 +41,7 @@ from klopt.problems._spectral.data import (
     sample_graph,
 )
 from klopt.problems._spectral.witness import AlignmentCurve
+from klopt.witness.exact_claims import ExactClaim, LevelData, fractions
 
 __all__ = ["SpectralAlignment"]
 
@@ -138,6 +141,13 @@ class SpectralAlignment(Problem):
     def proof(self, witness: Point) -> Bracket:
         """Return what a level proves in exact arithmetic; the upper end needs no witness."""
         return self.curve.proof(witness)
+
+    def exact_claim(self, point: Point, verdict: str) -> ExactClaim:
+        """Return the curve by its numbers, with the level of a point."""
+        curve = self.curve
+        level = min(max(float(point.level), 0.0), math.nextafter(float(curve.r.max()), 0.0))
+        norm = Fraction(curve.target_norm)
+        return ExactClaim(LevelData(fractions(curve.r), fractions(curve.A), norm, Fraction(level)))
 
     def spectrum(self, point: Point) -> FloatArray:
         """Return lam_i ~ [r_i - level]_+ of the directions, with sum 1."""

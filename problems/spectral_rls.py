@@ -43,8 +43,10 @@ from klopt.problems._spectral.data import (
     sample_graph,
     targets,
 )
+from klopt.problems._spectral.exact_claim import commuting_claim, free_claim
 from klopt.problems._spectral.forms import FreeKernelForms, SpectralKernelForms
 from klopt.problems._spectral.witness import FreeLeastSquares, SpectralLeastSquares
+from klopt.witness.exact_claims import ExactClaim
 
 __all__ = ["SpectralRls"]
 
@@ -174,6 +176,12 @@ class SpectralRls(Problem):
     def bracket(self, point: Point) -> Bracket:
         """Return the value of the nearest kernel and a dual value."""
         return self.proof(self.witness(point))
+
+    def exact_claim(self, point: Point, verdict: str) -> ExactClaim:
+        """Return the cone program of a spectrum, or the saddle program of any kernel."""
+        if isinstance(self.least_squares, SpectralLeastSquares):
+            return commuting_claim(self.least_squares, point)
+        return free_claim(self.least_squares, self.laplacian, self.ridge, point)
 
     def witness(self, point: Point) -> Point:
         """Return the nearest kernel with what proves its value and the dual value."""

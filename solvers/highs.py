@@ -55,6 +55,10 @@ RESERVED = {
     **dict.fromkeys(TOLERANCES, "tol"),
     **dict.fromkeys(LIMITS, "max_iter"),
 }
+SETUP_PRODUCTS_PER_SECOND = 1e9
+"""Of entries of P with variables: one of order 1000 is set up within a second, 3000 in minutes."""
+SETUP_GRACE_S = 0.5
+"""How long after the time limit it may end."""
 MIN_TIME_LIMIT_S = 1e-3
 """What a second run is given at least."""
 SECOND_RUN_FINER = 16.0
@@ -108,6 +112,9 @@ class Highs(Backend):
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
         """Return what HiGHS claims about a linear or convex quadratic program."""
         assert isinstance(form, ConeForm)
+        if not _can_begin(form, settings.time_limit):
+            native = "not begun: HiGHS does not look at the clock while it sets up so large a P"
+            return Answer(Stop.TIME_LIMIT, native=native)
         if self.code is not None:
             check_raw(self.name, settings.raw, settings.raw, {"solver": "backend"})
             settings = attrs.evolve(settings, raw={**settings.raw, "solver": self.code})
@@ -121,6 +128,13 @@ class Highs(Backend):
     def memory(self, form: Form) -> float:
         """Return the bytes that HiGHS needs at least."""
         return matrix_bytes(form, 100, 100)
+
+
+def _can_begin(form: ConeForm, time_limit: float | None) -> bool:
+    """Whether what cannot be interrupted, products of P with a basis, ends soon after the limit."""
+    if form.P is None or time_limit is None:
+        return True
+    return form.P.nnz * form.P.shape[0] <= SETUP_PRODUCTS_PER_SECOND * (time_limit + SETUP_GRACE_S)
 
 
 def _solve(form: ConeForm, settings: Settings, finer: float = 1.0) -> Answer:

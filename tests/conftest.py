@@ -9,6 +9,13 @@ from __future__ import annotations
 import importlib.util
 import os
 import signal
+import sys
+from typing import Any
+
+# Before Hypothesis and the tests are imported: some hundred children, and the second worker, read
+# what the first one has compiled. Without it every child compiles klopt again, for a quarter second.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Before anything imports NumPy: the pools read these once, when they are loaded.
 for pool in ("OMP", "OPENBLAS", "MKL"):
@@ -45,6 +52,15 @@ def pytest_configure(config: pytest.Config) -> None:
     """Load the profile before the first law is read: `settings` take what they do not say from it."""
     quick = "not slow" in config.option.markexpr
     settings.load_profile(os.environ.get("KLOPT_HYPOTHESIS", "quick" if quick else "dev"))
+
+
+@pytest.hookimpl(optionalhook=True)  # pytest-xdist may be missing
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Let each worker begin with half of the files: then a fixture of a file is made by one of them."""
+    from xdist.scheduler import WorkStealingScheduling
+
+    chosen = config.getvalue("dist") != "load"  # on the command line
+    return None if chosen else WorkStealingScheduling(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m is looked at

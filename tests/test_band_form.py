@@ -14,10 +14,11 @@ from strategies import generators
 import klopt
 from klopt.kernels.gram import Gram
 from klopt.model.problem import Bracket
+from klopt.numerics.householder import householder
 from klopt.problems import ScgLogDet
 from klopt.problems._scg.data import laplacian_of
 from klopt.problems._scg.proof import BandKernel
-from klopt.proof.band_form import BandForm, cholesky_log_det_error, householder, norm_below
+from klopt.proof.band_form import BandForm, cholesky_log_det_error, norm_below
 from klopt.proof.directed import norm_up
 from klopt.proof.enclosure import Enclosure
 
@@ -106,7 +107,7 @@ def test_log_det_of_many_gammas_against_rationals(
     rng: np.random.Generator, n: int, rank: int, width: int, scale: float
 ) -> None:
     A = gram(rng, n, min(rank, n), scale)
-    form = BandForm.of(A, width)
+    form = BandForm.of(A, householder, width)
     size = max(float(np.trace(A)), 1e-300)
     for relative in GAMMAS:
         gamma = min(relative / size, 1e300)
@@ -122,7 +123,7 @@ def test_log_det_of_many_points_against_rationals(n: int, rank: int) -> None:
     rng = np.random.default_rng(n)
     F = rng.integers(-3, 4, size=(n, rank)).astype(float)
     A = np.eye(n) + F @ F.T
-    form = BandForm.of(A)
+    form = BandForm.of(A, householder)
     assert len(form.reflections) == -(-(n - 1) // 64) - 1
     small = exact(F.T @ F)
     for gamma in (2.0**-20, 2.0**-3, 2.0**5):
@@ -138,7 +139,7 @@ def test_log_det_of_many_points_against_rationals(n: int, rank: int) -> None:
 def test_a_matrix_that_is_indefinite_by_its_floor() -> None:
     rng = np.random.default_rng(0)
     A = gram(rng, 9, 4) - 2.0**-12 * np.eye(9)
-    form = BandForm.of(A, 2)
+    form = BandForm.of(A, householder, 2)
     assert holds(form.factor(1.0).log_det(-(2.0**-12)), shifted_log_det(exact(A), 1.0))
     # One half is the least that is known of I + gamma A.
     assert form.factor(2.0**12).log_det(-(2.0**-12)).rad == np.inf
@@ -147,7 +148,7 @@ def test_a_matrix_that_is_indefinite_by_its_floor() -> None:
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
 def test_matrices_without_anything_to_reflect(n: int) -> None:
     for A in (np.zeros((n, n)), np.eye(n), np.diag(np.arange(1.0, n + 1))):
-        form = BandForm.of(A, 1)
+        form = BandForm.of(A, householder, 1)
         assert form.defect <= 1e-300
         assert np.array_equal(dense(form), A)
         assert holds(form.factor(0.5).log_det(0.0), shifted_log_det(exact(A), 0.5))
@@ -164,7 +165,7 @@ def test_a_reflection_is_as_nearly_orthogonal_as_is_said(
     """The sum of the absolute eigenvalues of QQ' - I with 60 digits."""
     # One reflection alone.
     width = max(width, n // 2)
-    form = BandForm.of(gram(rng, n, n), width, noisy(rng) if forged else None)
+    form = BandForm.of(gram(rng, n, n), noisy(rng) if forged else householder, width)
     assert len(form.reflections) <= 1
     Q = exact_rotation(form)
     with mpmath.workdps(60):
@@ -183,7 +184,7 @@ def test_a_band_differs_from_the_rotated_matrix_by_its_error(
 ) -> None:
     """Q'AQ in rationals; one E_i is stretched by the reflections after it."""
     A = gram(rng, n, n)
-    form = BandForm.of(A, width, noisy(rng) if forged else None)
+    form = BandForm.of(A, noisy(rng) if forged else householder, width)
     Q = exact_rotation(form)
     off = squares(Q.transpose() * exact(A) * Q - exact(dense(form)))
     stretched = form.error * (1 + form.defect) ** len(form.reflections) * (1 + 1e-12)
@@ -224,7 +225,7 @@ def test_forged_reflections_prove_nothing_false(name: str) -> None:
     A = gram(rng, 11, 11) / 64
     forge = FORGERIES[name]
     with np.errstate(all="ignore"):
-        form = BandForm.of(A, 3, lambda P: forge(rng, *householder(P)))
+        form = BandForm.of(A, lambda P: forge(rng, *householder(P)), 3)
         for gamma in GAMMAS:
             assert holds(form.factor(gamma).log_det(0.0), shifted_log_det(exact(A), gamma))
 
@@ -238,7 +239,7 @@ def test_forged_reflections_prove_nothing_false_of_a_kernel(name: str) -> None:
     S = identity(12) - exact(parts.U.toarray()) * exact(parts.R) * exact(parts.U.toarray().T)
     forge = FORGERIES[name]
     with np.errstate(all="ignore"):
-        form = BandForm.of(K0, 3, lambda P: forge(rng, *householder(P)))
+        form = BandForm.of(K0, lambda P: forge(rng, *householder(P)), 3)
         bands = [form.factor(gamma) for gamma in (0.1, 1.0, 30.0)]
         usable = [band for band in bands if band.complete and np.isfinite(band.factor).all()]
         for objective in BandKernel(Gram.of(K0), parts, form).objectives(usable):
@@ -252,7 +253,7 @@ def test_forged_reflections_prove_nothing_false_of_a_kernel(name: str) -> None:
 
 
 def test_a_factorisation_that_breaks_down_proves_nothing() -> None:
-    form = BandForm.of(-np.eye(3), 1)
+    form = BandForm.of(-np.eye(3), householder, 1)
     band = form.factor(2.0)
     assert not band.complete
     assert band.log_det(0.0).rad == np.inf
@@ -263,7 +264,7 @@ def test_a_factorisation_that_breaks_down_proves_nothing() -> None:
 def test_products_with_the_band_and_its_rotation() -> None:
     rng = np.random.default_rng(2)
     A = gram(rng, 200, 150)
-    form = BandForm.of(A)
+    form = BandForm.of(A, householder)
     C = rng.normal(size=(200, 3))
     assert np.allclose(form.rotate_back(form.rotate(C)), C, rtol=0, atol=1e-12)
     there = form.rotate_back(form.multiply(form.rotate(C)))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 from proofs import dual_bound, enclose, is_refuted, primal_bound
 from scipy import sparse
-from strategies import bounded_pairs, exact_value, generators, known_pairs
+from strategies import at_most, bounded_pairs, exact_value, generators, known_pairs
 
 from klopt.conformance.instances import Instance
 from klopt.model.cones import Cones, svec
@@ -91,6 +91,7 @@ class TestTheOptimumIsEnclosed:
         assert holds(bound, np.inf, instance)
 
     @pytest.mark.parametrize(("form", "optimum"), ILL_POSED.values(), ids=ILL_POSED.keys())
+    @at_most(10)
     @given(generators, st.integers(0, 12))
     def test_where_rounding_is_worth_much(
         self, form: ConeForm, optimum: float, rng: np.random.Generator, power: int
@@ -159,6 +160,7 @@ class TestTheBoundsAreTight:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@at_most(10)
 @given(data=st.data(), rng=generators)
 def test_a_repair_that_would_cost_too_much_leaves_true_bounds(
     kind: str, data: st.DataObject, rng

@@ -224,17 +224,17 @@ def test_many_sparse_rows(seed: int) -> None:
         assert Fraction(size) ** 2 >= copies * truth
 
 
-def test_radii_of_a_matrix_are_charged() -> None:
+def test_errors_of_a_matrix_are_charged() -> None:
     B = np.array([[1.0, 0.5], [0.5, 1.0]])
     r = Enclosure.of(np.array([1.0, 1.0]))
     exact = shortest_correction(B, r)
-    wide = shortest_correction(Enclosure(B, np.full((2, 2), 0.05)), r)
+    wide = shortest_correction(B, r, 0.05)
     assert exact < wide < math.inf
-    # The matrix with all entries smaller by the radius is enclosed.
-    truth = shortest_square(B - 0.05, r.mid)
+    # The matrix with all entries smaller by this share is meant as well, and a singular one is not.
+    truth = shortest_square(0.95 * B, r.mid)
     assert truth is not None
     assert Fraction(wide) ** 2 >= truth
-    assert shortest_correction(Enclosure(B, np.full((2, 2), 0.5)), r) == math.inf
+    assert shortest_correction(B, r, 0.4) == math.inf
 
 
 @given(st.lists(st.tuples(st.floats(), st.floats()), max_size=5))

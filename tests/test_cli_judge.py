@@ -104,6 +104,77 @@ def test_a_bad_call_has_exit_code_2(tiny: Path, monkeypatch, arguments, text: st
     assert text in " ".join(found.stderr.split())
 
 
+# Problems of CVXPY in a Python file
+
+CVXPY_SCRIPT = """
+import cvxpy as cp
+
+x = cp.Variable(2, name="x")
+problem = cp.Problem(cp.Maximize(3 + x[0] + 2 * x[1]), [cp.norm(x) <= 1])
+integer = cp.Problem(cp.Minimize(cp.Variable(integer=True, name="k")))
+several = [problem, cp.Problem(cp.Minimize(cp.norm(x - 2)), [x <= 1])]
+number = 3
+
+
+def solved():
+    problem.solve(solver="CLARABEL")
+    return problem
+
+
+def infeasible():
+    found = cp.Problem(cp.Minimize(x[0]), [x >= 1, x <= 0])
+    found.solve(solver="CLARABEL")
+    return found
+"""
+
+
+@pytest.fixture
+def cvxpy_script(tmp_path: Path) -> Path:
+    script = tmp_path / "cvxpy_models.py"
+    script.write_text(CVXPY_SCRIPT, encoding="utf-8")
+    return script
+
+
+def test_a_problem_of_cvxpy_is_solved_planned_judged_and_compared(cvxpy_script: Path) -> None:
+    best = 3 + 5**0.5
+    for command, name in (("solve", "problem"), ("solve", "solved"), ("judge", "solved")):
+        done = klopt(command, f"{cvxpy_script}:{name}", "--json")
+        assert done.exit_code == 0, done.output
+        found = json.loads(done.stdout)
+        assert found["verdict"] == "OPTIMAL"
+        assert found["lower"] <= best <= found["upper"]
+    assert "clarabel" in klopt("plan", f"{cvxpy_script}:problem").output
+    refuted = json.loads(klopt("judge", f"{cvxpy_script}:infeasible", "--json").stdout)
+    assert refuted["verdict"] == "INFEASIBLE"
+
+
+def test_problems_of_cvxpy_are_compared(cvxpy_script: Path) -> None:
+    store = cvxpy_script.with_name("page.html")
+    target = f"{cvxpy_script}:several"
+    options = ("--backend", "clarabel", "--repeat", "1", "--time", "20s", "-o", store)
+    found = klopt("compare", target, *options)
+    assert found.exit_code == 0, found.output
+    assert "several 1" in found.output
+    assert "several 2" in found.output
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "text"),
+    [
+        ("solve", "integer", "has integer variables (k)"),
+        ("solve", "several", "has 2 problems"),
+        ("solve", "number", "is no klopt problem and none of CVXPY"),
+        ("compare", "number", "is no klopt problem and none of CVXPY"),
+        ("solve", "problm", "did you mean 'problem'"),
+        ("judge", "problem", "has the status None"),
+    ],
+)
+def test_what_a_python_file_lacks_is_said(cvxpy_script: Path, command, name, text: str) -> None:
+    found = klopt(command, f"{cvxpy_script}:{name}")
+    assert found.exit_code == 2
+    assert text in " ".join(found.stderr.split())
+
+
 # klopt solve --data
 
 

@@ -232,7 +232,9 @@ def test_a_function_of_a_file_or_module_makes_problems(
     assert again.reused == {made.runs[0].key}
     with pytest.raises(InvalidProblem, match="returned no klopt problem"):
         compare(f"{path}:nothing", "highs")
-    with pytest.raises(InvalidProblem, match="no function 'severl'; did you mean 'several'"):
+    with pytest.raises(
+        InvalidProblem, match="no function or problem 'severl'; did you mean 'several'"
+    ):
         compare(f"{path}:severl", "highs")
 
 

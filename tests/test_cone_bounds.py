@@ -17,13 +17,15 @@ import pytest
 from flint import fmpq, fmpq_mat
 from hypothesis import given, strategies as st
 from scipy import sparse
+from strategies import at_most
 
 from klopt.model.cones import Cones
 from klopt.proof.cone_infeasibility import is_infeasible, is_ray
 from klopt.proof.cone_lower_bound import lower_bound
-from klopt.proof.cone_upper_bound import doubtful_rows, upper_bound
+from klopt.proof.cone_upper_bound import upper_bound
 from klopt.proof.cone_witnesses import DualWitness, PrimalWitness
 from klopt.proof.statement import ConeStatement, QuadraticConstraint
+from klopt.witness.tight_rows import doubtful_rows
 
 seeds = st.integers(0, 10**9).map(np.random.default_rng)
 NONE = np.zeros(0, np.intp)
@@ -165,6 +167,7 @@ def assert_true(
 
 
 @pytest.mark.parametrize("quadratic", [False, True])
+@at_most(15)
 @given(rng=seeds)
 def test_linear_and_quadratic_programs(quadratic, rng) -> None:
     instance = solve_exactly(rng, quadratic)
@@ -212,6 +215,7 @@ def above_root(value: float, square: Fraction) -> bool:
     return value == math.inf or value >= 0 or Fraction(value) ** 2 <= square
 
 
+@at_most(15)
 @given(seeds, st.integers(1, 4), st.sampled_from([1.0, 1e-6, 1e6]))
 def test_balls_as_cones_and_as_quadratic_constraints(rng, n, scale) -> None:
     c, r = rng.normal(size=n) * scale, abs(float(rng.normal())) + 0.1

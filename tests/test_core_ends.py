@@ -305,9 +305,7 @@ def test_long_rows_that_are_nearly_dependent() -> None:
     T = Q(1, 64) + 2 * length**2
     assert Q(found) ** 2 * (1 - T * gamma_n(k) * 128) >= length**2
     # One row, off by a tenth of itself: 1 / (0.9 * 8) at worst.
-    wide = shortest_correction(
-        Enclosure(np.full((1, k), 0.5), np.full((1, k), 0.05)), Enclosure.of(np.ones(1))
-    )
+    wide = shortest_correction(np.full((1, k), 0.5), Enclosure.of(np.ones(1)), 0.1)
     assert Q(10, 72) <= Q(wide) * (1 + 10 * U) < 1
 
 

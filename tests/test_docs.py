@@ -6,6 +6,7 @@ The snippets of all pages are run by `test_readme.py`.
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import shutil
@@ -88,6 +89,16 @@ def test_the_performance_page_is_what_the_benchmarks_printed() -> None:
     page = loaded(DOCS / "write_performance.py").page()
     assert page == (DOCS / "performance.md").read_text(encoding="utf-8"), (
         "python docs/write_performance.py"
+    )
+
+
+def test_the_page_of_what_solvers_say_is_written_from_what_was_measured() -> None:
+    writer = loaded(DOCS / "write_honesty.py")
+    text = (DOCS / "honesty.json").read_text(encoding="utf-8")
+    content = json.loads(text, object_hook=writer.with_numbers)
+    assert len(content["versions"]) >= 10
+    assert writer.page(content) == (DOCS / "honesty.md").read_text(encoding="utf-8"), (
+        "python docs/write_honesty.py"
     )
 
 

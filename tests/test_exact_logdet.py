@@ -11,7 +11,7 @@ from fractions import Fraction
 import flint
 import numpy as np
 from hypothesis import given, settings, strategies as st
-from strategies import generators
+from strategies import at_most, generators
 
 import klopt
 from klopt.kernels.nystroem import LowRank
@@ -147,7 +147,7 @@ def exact_dual(
         return flint.arb(changed.det() / G.det()).log() - flint.arb(linear)
 
 
-@settings(max_examples=30, deadline=None)
+@at_most(30)
 @given(
     generators,
     st.integers(3, 6),
@@ -175,7 +175,7 @@ def test_lower_ends_are_below_the_exact_dual_value(
         assert holds(bracket.lower, truth, np.inf)
 
 
-@settings(max_examples=30, deadline=None)
+@at_most(30)
 @given(
     generators,
     st.integers(3, 7),
@@ -279,7 +279,7 @@ def stored_laplacian(problem: ScgLogDet) -> flint.fmpq_mat:
     return identity(problem.K0.size) - U * exact(parts.R) * U.transpose()
 
 
-@settings(max_examples=40, deadline=None)
+@at_most(40)
 @given(generators, st.integers(2, 9), st.floats(-6, 6), st.sampled_from(["labels", "pairs", "T"]))
 def test_scg_intervals_hold_against_rational_determinants(
     rng: np.random.Generator, n: int, power: float, kind: str
@@ -367,7 +367,7 @@ def test_energies_of_features_are_within_their_errors(
     assert error <= 60 * (n + 16) * 2.0**-53 * size
 
 
-@settings(max_examples=30, deadline=None)
+@at_most(30)
 @given(generators, st.sampled_from(["labels", "pairs", "T"]))
 def test_the_spectrum_of_a_stored_laplacian_is_in_its_range(
     rng: np.random.Generator, kind: str

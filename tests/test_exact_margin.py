@@ -18,6 +18,7 @@ from klopt.engine.certify import certify
 from klopt.kernels.gram import Gram, proven_floor
 from klopt.kernels.rbf import gaussians
 from klopt.model.problem import Bracket, Point
+from klopt.problems._margin.witness import with_sum
 from klopt.problems.epsilon_margin import EpsilonMargin
 from klopt.problems.multiple_kernel import Loss, MultipleKernel
 from klopt.problems.nu_margin import NuMargin
@@ -29,7 +30,7 @@ from klopt.proof.directed import (
     sum_up,
     total_up,
 )
-from klopt.proof.dyadic import balanced, exact_sign_of_sum, with_sum
+from klopt.proof.dyadic import balanced, exact_sign_of_sum
 from klopt.proof.kernel_product import enclose_in_blocks, enclose_in_slices, entry_bounds
 
 Generator = np.random.Generator

@@ -32,6 +32,7 @@ from klopt.proof.enclosure import Enclosure
 from klopt.proof.function_bounds import nonconvexity
 from klopt.proof.set_bounds import feasible_near, linear_floor, squared_reach
 from klopt.witness.over_sets import point_next_to
+from klopt.witness.plane_prices import plane_price
 
 seeds = st.integers(0, 2**32 - 1)
 sizes = st.integers(1, 6)
@@ -137,7 +138,7 @@ def test_a_linear_floor_is_below_the_exact_minimum_and_next_to_it(
     exact = min(
         dot(rational(g), [a - b for a, b in zip(z, rational(x), strict=True)]) for z in corners
     )
-    floor = linear_floor(domain, Enclosure.of(g), x)
+    floor = linear_floor(domain, Enclosure.of(g), x, price=plane_price)
     size = sum(abs(a * b) for z in corners for a, b in zip(rational(g), z, strict=True))
     size += sum(abs(a * b) for a, b in zip(rational(g), rational(x), strict=True))
     assert Q(floor) <= exact
@@ -152,7 +153,7 @@ def test_a_linear_floor_holds_for_all_functions_enclosed(seed: int, kind: str, n
     if not corners:
         return
     g = Enclosure(rng.normal(size=domain.size), rng.uniform(0, 0.3, domain.size))
-    floor = linear_floor(domain, g)
+    floor = linear_floor(domain, g, price=plane_price)
     for signs in itertools.product((-1, 1), repeat=domain.size):
         one = [Q(m) + s * Q(r) for m, r, s in zip(g.mid, g.rad, signs, strict=True)]
         assert Q(floor) <= min(dot(one, z) for z in corners)
@@ -181,7 +182,8 @@ def test_an_infinite_side_needs_a_sure_sign_or_curvature() -> None:
     curved = linear_floor(orthant, unsure, np.zeros(2), np.ones(2))
     assert -1e-30 < curved < 0
     plane = BoxPlane(np.zeros(2), np.full(2, np.inf), np.ones(2), 1.0)
-    sure = linear_floor(plane, Enclosure(np.array([1.0, 2.0]), np.full(2, 1e-12)))
+    g = Enclosure(np.array([1.0, 2.0]), np.full(2, 1e-12))
+    sure = linear_floor(plane, g, price=plane_price)
     assert 1 - 1e-11 < sure < 1 - 1e-12
 
 

@@ -454,19 +454,24 @@ def test_fault_27_a_penalty_that_is_none_is_refused_and_infinity_is_the_hard_mar
     assert hard.value == pytest.approx(1.0)
 
 
+@pytest.fixture(scope="module")
+def nearly_hard() -> klopt.Result:
+    """The best that is known of it."""
+    return klopt.solve(svm(30, C=1e8), time_limit=10.0)
+
+
 @pytest.mark.parametrize(
     "backend", [name for name in READY if name not in ("cvxpy", "explicit", "mirror_prox")]
 )
-def test_fault_28_a_nearly_hard_margin_is_never_called_unbounded(backend) -> None:
-    problem = svm(30, C=1e8)
+def test_fault_28_a_nearly_hard_margin_is_never_called_unbounded(backend, nearly_hard) -> None:
+    problem = nearly_hard.problem
     if not any(route.backend.name == backend for route in klopt.plan(problem).routes):
         pytest.skip(f"{backend} takes no SVM")
-    result = klopt.solve(problem, backend=backend, time_limit=2.0)
+    result = klopt.solve(problem, backend=backend, time_limit=1.0)
     assert result.verdict in (Verdict.OPTIMAL, Verdict.FEASIBLE, Verdict.UNPROVEN)
-    best = klopt.solve(problem, time_limit=10.0)
-    slack = 1e-6 * (1 + abs(best.upper))
-    assert result.lower - slack <= best.upper
-    assert best.lower - slack <= result.upper
+    slack = 1e-6 * (1 + abs(nearly_hard.upper))
+    assert result.lower - slack <= nearly_hard.upper
+    assert nearly_hard.lower - slack <= result.upper
 
 
 def test_fault_29_a_hard_margin_on_inseparable_data_is_infeasible_with_multipliers_that_show_it() -> (
@@ -982,7 +987,7 @@ def mixture(backend: str) -> list[klopt.Problem]:
     kinds = (LP, QCQP, SDP, SimplexProgram, SaddlePoint, SoftMargin, EpsilonMargin)
     samples = [kind.sample(rng, 6) for kind in kinds for _ in range(2)]
     samples += [SimplexProgram.of(klopt.Linear([3.0, 1.0, 2.0]), klopt.Simplex(3)), mkl()]
-    taken = [p for p in samples if takes(backend, p)][:6]
+    taken = [p for p in samples if takes(backend, p)][:4]
     drawn = (kind.sample(rng, 6) for _ in range(6) for kind in problem_classes())
     taken = taken or list(islice((p for p in drawn if takes(backend, p)), 2))
     features = LowRank(
@@ -1009,7 +1014,7 @@ def test_fault_59_eight_threads_give_what_one_gives(backend) -> None:
         return facts(klopt.solve(problem, backend=backend, tol=1e-4, max_iter=None))
 
     serial = [work(problem) for problem in problems]
-    repeat = 1 if backend_named(backend).isolate or backend == "cvxpy" else 4
+    repeat = 1 if backend_named(backend).isolate or backend == "cvxpy" else 3
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(work, problems * repeat)) == serial * repeat
 

@@ -366,6 +366,13 @@ class TestSizes:
         LP.from_file(path)
         with pytest.raises(klopt.InvalidProblem, match=r"0\.3 GB of memory; 0\.2 GB are allowed"):
             require_memory(3e8, "a matrix")
+        # A limit below what is always free binds as well.
+        monkeypatch.setenv("KLOPT_MEMORY_LIMIT", "20M")
+        require_memory(1.9e7, "a matrix")
+        with pytest.raises(klopt.InvalidProblem, match=r"30\.0 MB of memory; 20\.0 MB are allowed"):
+            require_memory(3e7, "a matrix")
+        with pytest.raises(klopt.InvalidProblem, match=r"20\.0 MB are allowed"):
+            matrix("K", sparse.csr_array((2000, 2000)))
         monkeypatch.setenv("KLOPT_MEMORY_LIMIT", "much")
         with pytest.raises(klopt.InvalidSettings, match="KLOPT_MEMORY_LIMIT: 'much' is no amount"):
             require_memory(3e8, "a matrix")

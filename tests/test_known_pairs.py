@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from strategies import known_pairs, planted_cone_program
+from strategies import at_most, known_pairs, planted_cone_program
 from test_native import BACKENDS, KINDS, PAIRS
 
 import klopt
@@ -20,6 +20,7 @@ EIGHT = ("clarabel", "highs")
 
 
 @pytest.mark.parametrize(("backend", "kind"), PAIRS)
+@at_most(10)
 @given(data=st.data())
 def test_known_pairs_are_certified(backend, kind, data) -> None:
     # Semidefinite multipliers with little room are proven to some 1e-7 (the test below).
@@ -52,6 +53,7 @@ def certified(backend: klopt.Backend, instance: Instance, tol: float) -> None:
 
 
 @pytest.mark.parametrize("kind", CURVED)
+@at_most(10)
 @given(data=st.data())
 def test_curved_known_pairs_have_slater_points(kind, data) -> None:
     """The largest t with b - Ax - t e in K is positive; where K is self-dual, so is that with y - t e in K*."""

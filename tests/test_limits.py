@@ -14,12 +14,18 @@ import pytest
 from scipy import sparse
 
 import klopt
+from klopt.model import fill
+from klopt.model.backend import Settings, Stop
+from klopt.model.cones import Cones
+from klopt.model.fill import bandwidth, can_be_factored, cholesky_fits, elimination_cost, fits
+from klopt.model.forms import ConeForm
 from klopt.problems import LP, QCQP
-from klopt.proof import fill
 from klopt.proof.enclosure import Enclosure
-from klopt.proof.fill import bandwidth, can_be_factored, elimination_cost, fits
+from klopt.proof.kernel_product import enclose_in_slices
 from klopt.proof.linear_systems import shortest_correction
+from klopt.proof.rational_psd import rational_psd
 from klopt.proof.time_budget import budget
+from klopt.solvers import highs
 from klopt.witness.cone_repair import farkas_multipliers
 
 SLACK_S = 15.0
@@ -101,13 +107,35 @@ def test_no_time_no_factor() -> None:
     K = sparse.csr_array(np.ones((5, 5)))
     assert can_be_factored(K)
     assert fits(1e9)
-    with budget(time.perf_counter() - 1):
-        assert not can_be_factored(K)
-        assert not fits(1.0)
-    with budget(time.perf_counter() + 1):
-        assert not can_be_factored(K, passes=1e12)
+    assert not can_be_factored(K, -1.0)
+    assert not fits(1.0, -1.0)
+    assert not can_be_factored(K, 1.0, passes=1e12)
+    assert not cholesky_fits(100_000, 1.0)
+    assert cholesky_fits(1000, 1.0)
+    assert cholesky_fits(100_000)
     # Beyond any time limit.
     assert not fits(1e12)
+
+
+def test_what_there_is_no_time_for_is_left_open() -> None:
+    K, one = np.ones((3, 3)), np.ones(3)
+    assert np.array_equal(enclose_in_slices(K, one).mid, 3 * one)
+    assert rational_psd(K) is True
+    with budget(time.perf_counter() - 1):
+        assert np.isinf(enclose_in_slices(K, one).rad).all()
+        assert rational_psd(K) is None
+    # 190 entries above the diagonal, in a matrix of order 20, of one bit each.
+    assert rational_psd(np.ones((20, 20)), max_work=190 * 20 - 1) is None
+    assert rational_psd(np.ones((20, 20))) is True
+
+
+def test_a_hessian_that_cannot_be_set_up_in_time_is_not_begun() -> None:
+    n = 900
+    P = np.ones((n, n))
+    form = ConeForm(np.zeros(n), sparse.eye_array(n, format="csc"), np.ones(n), Cones(nonneg=n), P)
+    answer = highs.BACKEND.run(form, Settings(time_limit=0.1))
+    assert answer.stop is Stop.TIME_LIMIT
+    assert "not begun" in answer.native
 
 
 @pytest.mark.parametrize("beside", [0, 1, 3])
@@ -131,9 +159,8 @@ def test_a_long_chain_is_factored_without_counting(monkeypatch: pytest.MonkeyPat
 def test_a_count_ends_with_the_time() -> None:
     rng = np.random.default_rng(0)
     K = sparse.random_array((2000, 2000), density=0.003, rng=rng)
-    with budget(time.perf_counter() - 1):
-        # Nothing was counted: no more is said than of a dense matrix.
-        assert elimination_cost(K, 1.0) == 2000**3 / 3
+    # Nothing was counted: no more is said than of a dense matrix.
+    assert elimination_cost(K, 1.0, -1.0) == 2000**3 / 3
 
 
 def test_a_factor_that_fills_is_not_begun() -> None:

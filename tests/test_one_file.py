@@ -45,7 +45,7 @@ def python(copy: Path, *words: str) -> str:
     done = subprocess.run(
         [sys.executable, *words],
         cwd=copy,
-        env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, "PYTHONPATH": str(copy)},
         capture_output=True,
         text=True,
     )

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tempting
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from scipy import sparse
+from strategies import at_most
 from test_truth import objective_if_definite
 
 import klopt
@@ -378,7 +379,7 @@ def test_a_declared_bound_is_a_cone_of_the_method() -> None:
         "nearly_weakly_infeasible",
     ],
 )
-@settings(max_examples=25)
+@at_most(25)
 @given(number=st.integers(0, 10**9))
 def test_no_false_end(family: str, number: int) -> None:
     problem, truth = tempting.instance(family, number)
@@ -390,7 +391,7 @@ def test_no_false_end(family: str, number: int) -> None:
     assert found.upper.value >= low
 
 
-@settings(max_examples=40)
+@at_most(40)
 @given(number=st.integers(0, 10**9))
 def test_ends_around_an_optimum_with_an_exact_pair(number: int) -> None:
     """Integer data with S X = 0 exactly, one of them singular under an integer congruence."""

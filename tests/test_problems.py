@@ -18,12 +18,23 @@ LONG = {
     "AdaptiveKernelRegression",
 }
 """Problems with semidefinite forms: their own tests compare these too, on smaller instances."""
+MANY_ROUTES = {"ConeProgram", "QCQP", "SoftMargin", "EpsilonMargin"}
+"""Problems that many backends solve as narrowly as they can, to look for ends that cross."""
+
+
+def is_slow(name: str, problem: str) -> bool:
+    """Whether a check of a problem takes more than a second or two; others of its kind are quick."""
+    return (name == "forms_agree" and problem in LONG) or (
+        name == "bracket_is_exact" and problem in LONG | MANY_ROUTES
+    )
+
+
 CASES = [
     pytest.param(
         name,
         body,
         id=f"{problem.__name__}-{name}",
-        marks=[pytest.mark.slow] if name == "forms_agree" and problem.__name__ in LONG else [],
+        marks=[pytest.mark.slow] if is_slow(name, problem.__name__) else [],
     )
     for problem in problems()
     for name, body in problem_checks(problem)

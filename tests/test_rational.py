@@ -25,6 +25,7 @@ from klopt.errors import InvalidProblem, InvalidSettings
 from klopt.model.cones import Cones
 from klopt.model.forms import ConeForm
 from klopt.problems import LP, QCQP
+from klopt.programs.decimals import decimal
 from klopt.proof.certificate import Verdict
 from klopt.proof.exact_rank import independent_rows
 from klopt.proof.rational import (
@@ -33,7 +34,6 @@ from klopt.proof.rational import (
     check_rational_farkas,
     check_rational_primal,
     check_rational_ray,
-    decimal,
     floats_around,
 )
 from klopt.proof.rational_psd import rational_psd

@@ -110,12 +110,25 @@ def test_an_answer_that_is_not_proven_has_no_certificate(tmp_path: Path) -> None
     assert not list(tmp_path.iterdir())
 
 
-def test_decimals_are_not_written_as_if_they_were_floats(tmp_path: Path) -> None:
+def test_decimals_are_written_as_decimals(tmp_path: Path) -> None:
+    """0.1 x with 3 x >= 0.3 has the optimum 1/100, which is not that of the nearest float64 numbers."""
     model = tmp_path / "model.mps"
-    P.LP([0.1, 1], A_ub=[[-1, -3]], b_ub=[-0.3]).to_file(model)
-    result = klopt.solve(P.LP.from_file(model, exact=True)).require()
-    with pytest.raises(klopt.NotCertified, match="decimals"):
-        result.certificate.save(tmp_path / "proof.json")
+    for problem, word in (
+        (P.LP([0.1, 1], A_ub=[[-3, -30]], b_ub=[-0.3]), "OPTIMAL"),
+        (P.LP([0.1, 1], A_ub=[[-1, -3], [1, 3]], b_ub=[-0.3, 0.1]), "INFEASIBLE"),
+        (P.LP([-0.1, 0], A_ub=[[1, -1]], b_ub=[0.3]), "UNBOUNDED"),
+    ):
+        problem.to_file(model)
+        result = klopt.solve(P.LP.from_file(model, exact=True))
+        assert result.verdict.name == word
+        result.certificate.save(tmp_path / f"{word}.json")
+        assert klopt.check(tmp_path / f"{word}.json").startswith(word)
+    data = json.loads((tmp_path / "OPTIMAL.json").read_text())
+    exact = {end: encode_number(Fraction(1, 100)) for end in ("lower", "upper")}
+    assert klopt_check.check(text_of(data | {"claim": data["claim"] | exact}))
+    higher = exact | {"lower": encode_number(Fraction(1, 100) + Fraction(1, 2**300))}
+    with pytest.raises(klopt_check.Rejected):
+        klopt_check.check(text_of(data | {"claim": data["claim"] | higher}))
 
 
 def test_a_contradiction_of_quadratic_constraints_beside_a_curved_objective(tmp_path: Path) -> None:

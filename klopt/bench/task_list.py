@@ -21,7 +21,7 @@ from klopt.engine.cvxpy_problems import as_problem
 from klopt.engine.lookup import read_backend, read_problems
 from klopt.engine.planner import Plan, Route, plan
 from klopt.errors import InvalidProblem, InvalidSettings, NoRoute
-from klopt.model.backend import Backend, Settings
+from klopt.model.backend import Backend, Settings, memory_limit_of
 from klopt.model.problem import Problem
 from klopt.programs.cvxpy_reduction import CvxpyProblem, is_cvxpy_problem
 
@@ -64,8 +64,7 @@ def task_list(
     """
     if isinstance(repeat, bool) or not isinstance(repeat, int) or repeat < 1:
         raise InvalidSettings(f"repeat is {repeat!r}; expected a whole number of at least 1")
-    if not isinstance(memory_limit, int) or memory_limit < 0:
-        raise InvalidSettings(f"memory_limit is {memory_limit!r}; expected a number of bytes")
+    memory_limit = memory_limit_of(memory_limit) or 0
     chosen = _backends(backends)
     tasks: dict[str, Task] = {}
     refusals: list[str] = []

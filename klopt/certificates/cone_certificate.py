@@ -35,14 +35,13 @@ from klopt.model.cones import order_of, svec_entries
 from klopt.proof.cone_witnesses import ConeClaim
 from klopt.proof.rational import RationalProgram, rational_rows
 from klopt.proof.statement import ConeStatement
+from klopt.witness.exact_claims import SHIFTS, factor_below
 from klopt.witness.exact_simplex import ExactOutcome, ExactStatus, exact_vertex
 
-__all__ = ["ExactProgram", "factor_below", "no_end", "no_point", "two_ends"]
+__all__ = ["ExactProgram", "no_end", "no_point", "two_ends", "widened_factor"]
 
 MAX_ELIMINATION = 60
 """The order up to which a matrix may be left without a factor."""
-SHIFTS = (4096.0, 256.0, 16.0, 1.0)
-"""Multiples of the expected rounding by which a matrix is made smaller before it is factored."""
 ROUNDS = 6
 """How often columns whose gradient has the wrong sign join the equations."""
 
@@ -146,42 +145,6 @@ class Factors:
         factor = factor_below(matrix)
         if factor is not None:
             self.by_name[name] = encode_lower_triangle(factor)
-
-
-def factor_below(matrix: FloatArray) -> FloatArray | None:
-    """Return L with matrix - LL' diagonally dominant, as far as floats can tell; None if none is found.
-
-    >>> factor_below(np.array([[1.0, -1.0], [-1.0, 1.0]])) is None  # it has no room
-    True
-    """
-    n = len(matrix)
-    diagonal = np.diag(matrix)
-    if n == 0 or not (diagonal > 0).all():
-        return None
-    # Rows and columns of very different size: the same factor, scaled.
-    scale = np.exp2(np.round(np.log2(diagonal) / 2))
-    scaled = matrix / scale[:, None] / scale
-    for multiple in SHIFTS:
-        shift = multiple * 8 * np.sqrt(n) * n * EPS
-        try:
-            factor = np.linalg.cholesky(scaled - shift * np.eye(n))
-        except np.linalg.LinAlgError:
-            continue
-        # Few digits keep the exact products short.
-        unit = 2.0 ** np.floor(np.log2(shift / (16 * n)))
-        factor = np.tril(np.round(factor / unit) * unit)
-        rest = scaled - factor @ factor.T
-        off = np.abs(rest).sum(axis=1) - np.abs(np.diag(rest))
-        # Not only in the scaled matrix: dominance is asked for in the matrix itself.
-        weights = off_diagonal_sums(rest, scale)
-        if (np.diag(rest) * scale > 2 * weights).all() and (np.diag(rest) > 2 * off).all():
-            return factor * scale[:, None]
-    return None
-
-
-def off_diagonal_sums(rest: FloatArray, scale: FloatArray) -> FloatArray:
-    """Return sum_j |rest_ij| scale_j over j != i."""
-    return np.abs(rest) @ scale - np.abs(np.diag(rest)) * scale
 
 
 # A point
@@ -526,7 +489,7 @@ def _curvature_factor(
     inner = matrix[np.ix_(curved, curved)]
     factor = factor_below(inner)
     if factor is not None:
-        factors.by_name["curvature"] = _widened(factor, curved, len(matrix))
+        factors.by_name["curvature"] = widened_factor(factor, curved, len(matrix))
         return Fraction(0)
     if len(inner) <= MAX_ELIMINATION and not _boxed(program, curved):
         return Fraction(0)
@@ -536,12 +499,12 @@ def _curvature_factor(
         phi = 2.0 ** np.ceil(np.log2(phi))
         factor = factor_below(inner + phi * np.eye(n))
         if factor is not None:
-            factors.by_name["curvature"] = _widened(factor, curved, len(matrix))
+            factors.by_name["curvature"] = widened_factor(factor, curved, len(matrix))
             return Fraction(phi)
     return Fraction(0)
 
 
-def _widened(factor: FloatArray, places: Any, size: int) -> dict[str, Any]:
+def widened_factor(factor: FloatArray, places: Any, size: int) -> dict[str, Any]:
     """A factor of some rows and columns as one of the whole matrix."""
     if len(factor) == size:
         return encode_lower_triangle(factor)

@@ -13,7 +13,14 @@ import numpy.typing as npt
 
 from klopt.arrays import FloatArray
 
-__all__ = ["encode_entries", "encode_lower_triangle", "encode_number", "encode_vector"]
+__all__ = [
+    "encode_entries",
+    "encode_integers",
+    "encode_lower_triangle",
+    "encode_number",
+    "encode_triples",
+    "encode_vector",
+]
 
 
 def encode_number(value: Fraction | float) -> str:
@@ -51,6 +58,28 @@ def encode_entries(matrix: Any) -> dict[str, Any]:
         "column": _base64(found.col[kept], "<i4"),
         "value": encode_vector(np.asarray(found.data[kept], float)),
     }
+
+
+def encode_triples(entries: Sequence[tuple[int, int, Fraction]]) -> dict[str, Any]:
+    """Return the entries of a matrix in fractions, each (row, column, value); equal places are added.
+
+    >>> encode_triples([(0, 0, Fraction(1, 3)), (0, 0, Fraction(1, 3))])["value"]
+    {'over': '0x3', 'of': ['0x2']}
+    """
+    total: dict[tuple[int, int], Fraction] = {}
+    for i, j, value in entries:
+        total[i, j] = total.get((i, j), Fraction(0)) + value
+    kept = [(i, j, value) for (i, j), value in total.items() if value]
+    return {
+        "row": encode_integers([i for i, _, _ in kept]),
+        "column": encode_integers([j for _, j, _ in kept]),
+        "value": encode_vector([value for _, _, value in kept]),
+    }
+
+
+def encode_integers(values: Sequence[int]) -> str:
+    """Return indices as 32-bit integers in base 64."""
+    return _base64(np.array(values, dtype=np.int64), "<i4")
 
 
 def encode_lower_triangle(matrix: FloatArray) -> dict[str, Any]:

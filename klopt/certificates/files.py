@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from klopt.certificates.cone_certificate import no_end, no_point, two_ends
 from klopt.certificates.encoding import encode_number
+from klopt.certificates.family_certificate import decimal_claim, parts_of_claim
 from klopt.checker import klopt_check
 from klopt.errors import InvalidProblem, NotCertified
 from klopt.model.problem import Point, Problem
@@ -17,6 +18,7 @@ from klopt.proof.certificate import Certificate, Verdict
 from klopt.proof.cone_witnesses import ConeClaim
 from klopt.proof.rational import floats_around
 from klopt.witness.certify_exact import StatedInRationals
+from klopt.witness.exact_claims import ExactClaim
 
 __all__ = ["certificate_text", "check", "write_text"]
 
@@ -31,6 +33,14 @@ class StatedAsConeProgram(Protocol):
 
     def cone_claim(self, point: Point) -> ConeClaim | None:
         """Return the cone program with the vectors of a point; None where it cannot be had."""
+
+
+@runtime_checkable
+class StatedInFractions(Protocol):
+    """A problem that states itself and its proof in fractions."""
+
+    def exact_claim(self, point: Point, verdict: str) -> ExactClaim:
+        """Return the statement with the vectors of a point; raise `NotCertified` where it has none."""
 
 
 def certificate_text(
@@ -56,9 +66,10 @@ def certificate_text(
         raise NotCertified(f"the verdict is {verdict.name}: only conclusive ones are written")
     # Decimals of a file are other numbers than the floats that a cone program is written in.
     if isinstance(problem, StatedInRationals) and problem.rational is not None:
-        raise NotCertified(
-            "the program is stated in decimals (exact=True), which are not written to certificates "
-            "yet; without exact=True the certificate is about the same numbers as float64"
+        return _checked_family(decimal_claim(problem, point), verdict.name, certificate.tol)
+    if point is not None and isinstance(problem, StatedInFractions):
+        return _checked_family(
+            problem.exact_claim(point, verdict.name), verdict.name, certificate.tol
         )
     claim = None
     if point is not None and isinstance(problem, StatedAsConeProgram):
@@ -107,6 +118,21 @@ def _checked_text(
     return text
 
 
+def _checked_family(claim: ExactClaim, verdict: str, tol: float) -> str:
+    """The text of a certificate in fractions that has passed the checker."""
+    parts = parts_of_claim(claim, verdict, tol)
+    try:
+        if verdict == "OPTIMAL":
+            _state_ends(parts)
+        parts["format"] = klopt_check.FORMAT
+        parts["digest"] = klopt_check.digest(parts["problem"])
+        text = json.dumps(parts, indent=1)
+        klopt_check.check(text)
+    except klopt_check.Rejected as error:
+        raise NotCertified(f"no exact witness was found: {error}") from None
+    return text
+
+
 def write_text(path: str | PathLike[str], text: str) -> None:
     """Write a certificate; a file that was there before stays until the new one is complete."""
     target = Path(path)
@@ -144,9 +170,7 @@ def check(path: str | PathLike[str]) -> str:
 
 def _state_ends(parts: dict[str, Any]) -> None:
     """Claim what the witness proves, rounded outwards to float64."""
-    program = klopt_check.ConeProgram(parts["problem"])
-    low = program.bound_by(parts["witness"], objective=True)
-    high = program.value_at(parts["witness"])
-    ends = sorted(program.scale * end + program.shift for end in (low, high))
+    program = klopt_check.RULES[parts["problem"]["rule"]](parts["problem"])
+    ends = sorted(program.scale * end + program.shift for end in program.ends(parts["witness"]))
     parts["claim"]["lower"] = encode_number(floats_around(ends[0])[0])
     parts["claim"]["upper"] = encode_number(floats_around(ends[1])[1])

@@ -165,6 +165,8 @@ def solve(
 
     \b
     klopt solve model.mps
+    klopt solve script.py:problem     a problem of CVXPY or klopt, or a function
+                                      that returns one
     klopt solve SoftMargin --data train.csv --C 1 --kernel rbf
     klopt solve SoftMargin --size 200
 

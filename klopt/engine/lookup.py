@@ -2,9 +2,9 @@
 
     FILE       its suffix says how to read it, its content which class holds it
     PROBLEM    the name of a problem class, in any case: a random instance of it
-    MODULE:FUNCTION
-               what the function of that module or Python file returns: a problem, or several with
-               their labels
+    MODULE:NAME
+               what that module or Python file has under the name: a problem of klopt or of CVXPY,
+               several with their labels, or a function that returns them
     BACKEND    the name of a backend, or a Python file with one `BACKEND`
     CLASS      the name of a problem class, or a Python file with one, FILE.py or FILE.py:CLASS
 
@@ -57,12 +57,12 @@ def read_problem(
     time_limit: float | None = None,
     memory_limit: float | None = None,
 ) -> Problem:
-    """Return the problem in a file, or a random instance of the class of that name.
+    """Return the problem in a file or of a module, or a random instance of the class of that name.
 
     Parameters
     ----------
     text
-        A path or a name.
+        A path or a name; FILE.py:NAME and MODULE:NAME are what a Python file or module has.
     size, seed
         Those of a random instance.
     exact
@@ -70,6 +70,10 @@ def read_problem(
     time_limit, memory_limit
         The seconds that reading a file may take and the bytes that it may ask for.
     """
+    if _names_an_object(text):
+        if exact:
+            raise InvalidSettings(f"--exact is for files of linear programs; {text} is none")
+        return _only(text, read_problems(text, () if size is None else (size,), seed))
     if not _names_a_file(text):
         rng = np.random.default_rng(seed)
         return problem_named(text).sample(rng, DEFAULT_SIZE if size is None else size)
@@ -81,6 +85,19 @@ def read_problem(
         files = [str(file) for file in folder if file.is_file()]
         raise InvalidProblem(f"no file {text!r}{_did_you_mean(text, files)}")
     return _from_file(path, exact, time_limit, memory_limit)
+
+
+def _names_an_object(text: str) -> bool:
+    """Whether a text is MODULE:NAME or FILE.py:NAME."""
+    module, colon, name = text.rpartition(":")
+    return bool(colon and module and name.isidentifier()) and not Path(text).is_file()
+
+
+def _only(text: str, found: Labelled) -> Problem:
+    """The problem where there is one."""
+    if len(found) != 1:
+        raise InvalidProblem(f"{text} has {len(found)} problems; name one that has a single one")
+    return found[0][1]
 
 
 def _names_a_file(text: str) -> bool:
@@ -119,9 +136,9 @@ def read_problems(
     >>> [label for label, _ in read_problems("SoftMargin", [10, 20], seed=0)]
     ['SoftMargin n=10', 'SoftMargin n=20']
     """
-    module, colon, function = text.rpartition(":")
-    if colon and function.isidentifier() and not Path(text).is_file():
-        return _from_function(module, function, sizes)
+    if _names_an_object(text):
+        module, _, name = text.rpartition(":")
+        return _from_module(module, name, sizes)
     if _names_a_file(text):
         return [(Path(text).name, read_problem(text, None, seed, time_limit=time_limit))]
     found: Labelled = []
@@ -131,25 +148,30 @@ def read_problems(
     return found
 
 
-def _from_function(module: str, function: str, sizes: Sequence[int]) -> Labelled:
-    """What the function returns; it is called once for each size if it takes one."""
+def _from_module(module: str, name: str, sizes: Sequence[int]) -> Labelled:
+    """What a module has under a name; a function is called once for each size if it takes one."""
     home = _module(module)
-    make = getattr(home, function, None)
-    if not callable(make):
-        known = [name for name, value in vars(home).items() if callable(value)]
+    if not hasattr(home, name):
+        known = [known for known in vars(home) if not known.startswith("_")]
         raise InvalidProblem(
-            f"{module} has no function {function!r}{_did_you_mean(function, known)}"
+            f"{module} has no function or problem {name!r}{_did_you_mean(name, known)}"
         )
-
+    named = getattr(home, name)
     found: list[tuple[str, Any]] = []
-    if sizes and inspect.signature(make).parameters:
+    if not inspect.isroutine(named):
+        if sizes:
+            raise InvalidSettings(f"sizes are for random instances; {module}:{name} is a problem")
+        found += _labelled(named, name)
+    elif sizes and inspect.signature(named).parameters:
         for size in sizes:
-            found += _labelled(make(size), f"{function} n={size}")
+            found += _labelled(named(size), f"{name} n={size}")
     else:
-        found += _labelled(make(), function)
+        found += _labelled(named(), name)
     if not (found and all(isinstance(problem, Problem) for _, problem in found)):
+        what = "returned" if inspect.isroutine(named) else "is"
         raise InvalidProblem(
-            f"{module}:{function} returned no klopt problem; return one, or pairs (label, problem)"
+            f"{module}:{name} {what} no klopt problem and none of CVXPY; it may be one, or pairs "
+            "(label, problem), or a function that returns them"
         )
     return found
 

@@ -61,6 +61,8 @@ def limited_memory(memory_limit: int) -> Iterator[None]:
     if resource is None or "VmSize" not in now:
         yield
         return
+    _load_linear_algebra()
+    now = _memory(_STATUS_FILE, "Vm")
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     wanted = now["VmSize"] + max(0, memory_limit - now["VmRSS"])
     if hard != resource.RLIM_INFINITY:
@@ -70,6 +72,15 @@ def limited_memory(memory_limit: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def _load_linear_algebra() -> None:
+    """Let NumPy's and SciPy's BLAS take their buffers: denied one, OpenBLAS asks again without end."""
+    import numpy as np
+    from scipy.linalg import blas
+
+    one = np.ones((1, 1))
+    blas.dgemm(1.0, one, one @ one)
 
 
 def memory_refusal(backend: Backend, form: Form, memory_limit: int | None) -> str:

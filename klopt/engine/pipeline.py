@@ -65,10 +65,8 @@ SLICE_FACTOR = 10.0
 SLICE_GROWTH = 8.0
 """A route that was stopped comes again with so many times its slice."""
 
-CERTIFY_SHARE = 0.05
-"""Certifying may exceed the deadline by this share of the time limit ..."""
-MIN_CERTIFY_S = 0.5
-"""... or by this many seconds, whichever is longer: its last step may take as long again."""
+CERTIFY_S = 0.5
+"""Certifying may exceed the deadline by so many seconds: its last step may take as long again."""
 
 Run = Callable[[Backend, Form, Settings, Start | None], Answer]
 
@@ -131,7 +129,8 @@ def solve(
         Bytes that the process of a backend may have: it runs in a child process then, where the
         system keeps the limit, unless `isolate` is False. A route that is foreseen to need more
         is refused, as it is without a limit where it would need more than the computer has left.
-        None or 0 sets no limit.
+        None or 0 sets no limit; one below 100,000,000 bytes, which the libraries take by
+        themselves, raises `InvalidSettings`.
 
     Returns
     -------
@@ -444,7 +443,7 @@ def _budget(settings: Settings, began: float) -> AbstractContextManager[None]:
     limit = settings.time_limit
     if limit is None:
         return nullcontext()
-    return budget(began + limit + max(CERTIFY_SHARE * limit, MIN_CERTIFY_S))
+    return budget(began + limit + CERTIFY_S)
 
 
 def _certified(

@@ -59,6 +59,8 @@ GRACE_S = 0.5
 """Seconds from the deadline until a child is killed: who keeps the limit can still answer."""
 MIN_RUN_S = 0.5
 """Seconds that a run has, or its whole limit, however long its child took to start."""
+MIN_GRACE_S = 0.4
+"""What it gets beyond that where its start has used up the limit."""
 MAX_START_S = 60.0
 """How long a child may take to load what it needs before the first task."""
 POLL_S = 0.25
@@ -330,8 +332,10 @@ def run_isolated(
             child.wait_until_ready()
         except ChildDied as error:
             return _crashed(child, error, settings)
-        left = _with_time_left(settings, time.perf_counter() - began)
-        return _answer_of(child, _pickled(backend, form, left, start), left)
+        used = time.perf_counter() - began
+        left = _with_time_left(settings, used)
+        task = _pickled(backend, form, left, start)
+        return _answer_of(child, task, left, _patience(settings, left, used))
 
     return call_within(enter, run)
 
@@ -344,6 +348,13 @@ def _with_time_left(settings: Settings, used: float) -> Settings:
     return attrs.evolve(settings, time_limit=max(limit - used, min(limit, MIN_RUN_S)))
 
 
+def _patience(settings: Settings, left: Settings, used: float) -> float | None:
+    """When a child is ended, in seconds from now: the grace is counted from the limit itself."""
+    if settings.time_limit is None or left.time_limit is None:
+        return None
+    return max(settings.time_limit + GRACE_S - used, left.time_limit + MIN_GRACE_S)
+
+
 def _crashed(child: ChildProcess, error: Exception, settings: Settings) -> Answer:
     """The answer of a child that died."""
     # Native code rarely looks whether it got the memory that it asked for.
@@ -352,12 +363,13 @@ def _crashed(child: ChildProcess, error: Exception, settings: Settings) -> Answe
     return Answer(Stop.CRASHED, native=native, log=child.printed())
 
 
-def _answer_of(child: ChildProcess, task: bytes, settings: Settings) -> Answer:
-    """What the child answers, or what became of it."""
-    limit = None if settings.time_limit is None else settings.time_limit + GRACE_S
+def _answer_of(
+    child: ChildProcess, task: bytes, settings: Settings, patience: float | None
+) -> Answer:
+    """What the child answers within so many seconds, or what became of it."""
     began = time.perf_counter()
     try:
-        reply = child.run(task, limit)
+        reply = child.run(task, patience)
     except TimeoutError:
         seconds = time.perf_counter() - began
         native = f"ended by klopt after {seconds:.2f} s"

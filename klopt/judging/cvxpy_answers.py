@@ -1,9 +1,13 @@
 """A problem of CVXPY that somebody has solved, with the values and duals that it holds.
 
-Judged is the cone program that CVXPY reduces the problem to. The columns of its variables take their
-values; the rows of its constraints take their dual values, found by sending known multipliers the
-way back that CVXPY's own take. Auxiliary variables and the multipliers of their rows, which CVXPY
-drops, are taken from SCS's own solution, which it keeps, or recomputed (`klopt.judging.auxiliary`).
+Judged is the cone program that CVXPY compiled for the solver, which it keeps. Solvers that leave
+their own solution behind have all of its columns and rows (`klopt.judging.cvxpy_kept`). Otherwise
+the columns of the variables take their values; the rows of the constraints take their dual values,
+found by sending known multipliers the way back that CVXPY's own take; auxiliary variables and the
+multipliers of their rows, which CVXPY drops, are recomputed (`klopt.judging.auxiliary`).
+
+Of a problem without values, one that is claimed to be infeasible or unbounded, the multipliers or
+the direction that the solver has left are judged.
 """
 
 from __future__ import annotations
@@ -17,12 +21,14 @@ from klopt.arrays import FloatArray
 from klopt.engine.result import Result
 from klopt.errors import InvalidProblem
 from klopt.judging.auxiliary import completed_multipliers, completed_point
+from klopt.judging.cvxpy_kept import KeptSolution, kept_reduction, kept_solution
 from klopt.judging.given import Claim, judged
 from klopt.model.backend import Settings, Stop
+from klopt.model.problem import Point
 from klopt.problems import ConeProgram
-from klopt.programs.cvxpy_reduction import CvxpyReduction, reduced_by_cvxpy
+from klopt.programs.cvxpy_reduction import CvxpyReduction, reduced_by_cvxpy, refuse_others
 
-__all__ = ["judge_problem"]
+__all__ = ["judge_problem", "reduced_and_kept"]
 
 Mask = npt.NDArray[np.bool_]
 STOPS = {
@@ -32,6 +38,14 @@ STOPS = {
     "infeasible_or_unbounded": Stop.INFEASIBLE_OR_UNBOUNDED,
     "user_limit": Stop.ITERATION_LIMIT,
 }
+WITHOUT_OPTIMUM = (
+    "infeasible",
+    "infeasible_inaccurate",
+    "unbounded",
+    "unbounded_inaccurate",
+    "infeasible_or_unbounded",
+)
+"""Statuses with which CVXPY sets no values."""
 
 
 def judge_problem(problem: Any, *, settings: Settings) -> Result:
@@ -52,40 +66,93 @@ def judge_problem(problem: Any, *, settings: Settings) -> Result:
     'OPTIMAL'
     """
     missing = [variable.name() for variable in problem.variables() if variable.value is None]
-    if problem.status is None or missing:
+    if problem.status is None or (missing and problem.status not in WITHOUT_OPTIMUM):
         raise InvalidProblem(
             f"the CVXPY problem has the status {problem.status!r} and no value of "
             f"{', '.join(missing) or 'its objective'}; solve it first, or use klopt.solve(problem)"
         )
+    refuse_others(problem)
+    reduction, raw = reduced_and_kept(problem)
+    if missing:
+        program = ConeProgram(**reduction.arguments)
+        return judged(program, _without_values(problem, raw), settings)
+
+    x, known = _columns(reduction)
+    claimed = (_stop(problem), _quoted(problem))
+    # Values that were changed since are judged, not those of the solver.
+    if raw is not None and raw.x is not None and raw.y is not None and _agree(raw.x, x, known):
+        program = ConeProgram(**reduction.arguments)
+        note = "auxiliary variables and multipliers are those of the solver's own solution"
+        own = Claim(program.point(raw.x, raw.y), *claimed, (note,))
+        result = judged(program, own, settings)
+        if result.verdict.conclusive or known.all():
+            return result
+        # Auxiliary variables are not the user's: loose ones say nothing of the values.
+        completed_point(program.form, x, known)
+        note = "auxiliary variables are recomputed, multipliers those of the solver's own solution"
+        again = judged(program, Claim(program.point(x, raw.y), *claimed, (note,)), settings)
+        return again if again.verdict.conclusive else result
+
+    # The way back of duals is known for klopt's own reduction.
     reduction = _reduced(problem)
     program = ConeProgram(**reduction.arguments)
-    form = program.form
-    notes = []
+    point, note = _recomputed(reduction, program)
+    notes = (note,) if note else ()
+    claim = Claim(point, *claimed, notes, is_complete=not note)
+    return judged(program, claim, settings)
+
+
+def reduced_and_kept(problem: Any) -> tuple[CvxpyReduction, KeptSolution | None]:
+    """Return the reduction of a solved problem, and the solver's own solution where it is kept."""
+    # Semidefinite rows are compiled again, since CVXPY keeps them rounded.
+    reduction = kept_reduction(problem) or _reduced(problem)
+    return reduction, kept_solution(problem, reduction)
+
+
+def _recomputed(reduction: CvxpyReduction, program: ConeProgram) -> tuple[Point, str]:
+    """The point that values and duals of CVXPY lead to, and what is missing of it."""
+    note = ""
     x, known = _columns(reduction)
     rows, known_rows = _rows(reduction)
-    raw = _raw_solution(problem, program)
-    # Values that were changed since are judged, not those of the solver.
-    if raw is not None and _agree(raw[0], x, known) and _agree(raw[1], rows, known_rows):
-        x, y = raw
-        y = y / program.weights
-        notes.append("auxiliary variables are those of the solver's own solution")
-    else:
-        found = completed_point(form, x, known)
-        if not found.all():
-            left = int(np.count_nonzero(~found))
-            notes.append(
-                f"{left} of {int(np.count_nonzero(~known))} auxiliary variables, which CVXPY drops, "
-                "were not recomputed; klopt.solve of the CVXPY problem needs none of them"
-            )
-        y = completed_multipliers(form, x, rows / program.weights, known_rows)
-    # What CVXPY has for a solver's status.
-    status = problem.status.removesuffix("_inaccurate")
-    stop = STOPS.get(status, Stop.NUMERICAL)
-    solver = problem.solver_stats.solver_name if problem.solver_stats else "CVXPY"
-    point = program.point(x, y)
-    return judged(
-        program, Claim(point, stop, f"{solver}: {problem.status}", tuple(notes)), settings
-    )
+    found = completed_point(program.form, x, known)
+    if not found.all():
+        left = int(np.count_nonzero(~found))
+        note = (
+            f"{left} of {int(np.count_nonzero(~known))} auxiliary variables, which CVXPY drops, "
+            "were not recomputed; klopt.solve of the CVXPY problem needs none of them"
+        )
+    y = completed_multipliers(program.form, x, rows / program.weights, known_rows)
+    return program.point(x, y), note
+
+
+def _without_values(problem: Any, raw: KeptSolution | None) -> Claim:
+    """What the solver has left of a problem that it calls infeasible or unbounded."""
+    more = "klopt.solve of the CVXPY problem looks for a proof of its own"
+    stop = _stop(problem)
+    farkas = raw.y if raw is not None and stop is not Stop.UNBOUNDED else None
+    ray = raw.x if raw is not None and stop is not Stop.INFEASIBLE else None
+    if farkas is None and ray is None:
+        note = f"CVXPY keeps no certificate of this solver for {problem.status!r}; {more}"
+        return Claim(Point({}, {}), stop, _quoted(problem), (note,))
+    note = "what is judged are the multipliers and the direction of the solver's own solution"
+    if ray is None:
+        note = "what is judged are the multipliers of the solver's own solution"
+    if farkas is None:
+        note = "what is judged is the direction of the solver's own solution"
+    if stop is Stop.INFEASIBLE_OR_UNBOUNDED:
+        note += "; which of the two it is, the solver leaves open"
+    return Claim(Point({}, {}), stop, _quoted(problem), (note,), farkas=farkas, ray=ray)
+
+
+def _stop(problem: Any) -> Stop:
+    """What CVXPY has for a solver's status, in klopt's word."""
+    return STOPS.get(problem.status.removesuffix("_inaccurate"), Stop.NUMERICAL)
+
+
+def _quoted(problem: Any) -> str:
+    """The solver and the status, as CVXPY has them."""
+    stats = problem.solver_stats
+    return f"{stats.solver_name if stats else 'CVXPY'}: {problem.status}"
 
 
 def _reduced(problem: Any) -> CvxpyReduction:
@@ -98,20 +165,6 @@ def _reduced(problem: Any) -> CvxpyReduction:
     finally:
         cache.key, cache.solving_chain, cache.param_prog, cache.inverse_data = compiled
         problem._solver_cache = solver_cache
-
-
-def _raw_solution(problem: Any, program: ConeProgram) -> tuple[FloatArray, FloatArray] | None:
-    """SCS's own solution of the same cone program; None where there is none of its shape."""
-    stats = problem.solver_stats
-    raw = stats.extra_stats if stats is not None and stats.solver_name == "SCS" else None
-    if not isinstance(raw, dict) or "x" not in raw or "y" not in raw:
-        return None
-    x = np.array(raw["x"], float)
-    # SCS's rows are those of `svec`; klopt's may be entries.
-    y = np.array(raw["y"], float)
-    if x.shape != program.c.shape or y.shape != program.b.shape:
-        return None
-    return x, y * program.weights
 
 
 def _agree(raw: FloatArray, held: FloatArray, known: Mask) -> bool:

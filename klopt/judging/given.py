@@ -42,11 +42,16 @@ from klopt.model.problem import Formulation, Point, Problem
 from klopt.programs.program import Program
 from klopt.proof.certificate import Certificate, Verdict
 from klopt.proof.time_budget import budget
+from klopt.witness.sufficient import sufficient
 
 __all__ = ["Claim", "Given", "expected_arrays", "judged"]
 
 MAX_MAGNITUDE = 1e100
 """Squares and products of larger entries leave the range of floats."""
+
+
+NO_OPTIMUM = (Stop.INFEASIBLE, Stop.UNBOUNDED, Stop.INFEASIBLE_OR_UNBOUNDED)
+"""What a maker says of a problem without an optimum."""
 
 
 class Given(Backend):
@@ -77,6 +82,12 @@ class Claim:
         of a classifier beside its dual coefficients; None where it states none.
     bound_of
         How messages call what has that bound.
+    farkas, ray
+        Of a claim that there is no optimum: multipliers that contradict the constraints, and a
+        direction along which the objective improves without end. Such a claim has no point.
+    is_complete
+        Whether all entries of the point are known. Of one that is not, nothing is said but the
+        interval.
     """
 
     point: Point
@@ -85,6 +96,14 @@ class Claim:
     notes: tuple[str, ...] = ()
     bound: float | None = None
     bound_of: str = ""
+    farkas: FloatArray | None = None
+    ray: FloatArray | None = None
+    is_complete: bool = True
+
+    @property
+    def says_no_optimum(self) -> bool:
+        """Whether it is about a problem without an optimum, of which there is no point."""
+        return not (self.point.primal or self.point.dual) and self.stop in NO_OPTIMUM
 
 
 def judged(problem: Problem, claim: Claim, settings: Settings) -> Result:
@@ -118,10 +137,13 @@ def judged(problem: Problem, claim: Claim, settings: Settings) -> Result:
         # What overflows proves nothing; the user need not hear of it.
         undo.enter_context(np.errstate(all="ignore"))
         undo.enter_context(blas_threads(settings.threads))
+        # Half of the tolerance, so that constants and units leave the interval narrow enough.
+        undo.enter_context(sufficient(settings.tol / 2))
         if settings.time_limit is not None:
             undo.enter_context(budget(began + settings.time_limit))
 
-    attempt = call_within(enter, lambda: _attempt(problem, claim, settings))
+    judge = _attempt_without_optimum if claim.says_no_optimum else _attempt
+    attempt = call_within(enter, lambda: judge(problem, claim, settings))
     return combine(problem, settings, (attempt,), time.perf_counter() - began)
 
 
@@ -154,7 +176,10 @@ def _attempt(problem: Problem, claim: Claim, settings: Settings) -> Attempt:
     except (AttributeError, LookupError, ValueError) as error:
         # A bracket that cannot read the point says which array it misses.
         raise InvalidProblem(f"the answer does not fit {problem.describe()}: {error}") from error
-    if has_point:
+    if has_point and not claim.is_complete:
+        note = "parts of the answer are missing: nothing is said of it, but the interval holds"
+        certificate = _demoted(certificate, note)
+    elif has_point:
         certificate = _about_the_answer(problem, point, way, certificate, found)
         if claim.bound is not None:
             certificate = _about_the_bound(problem, claim.bound, claim.bound_of, certificate)
@@ -168,6 +193,36 @@ def _attempt(problem: Problem, claim: Claim, settings: Settings) -> Attempt:
 
     timings = Timings(built - began, 0.0, time.perf_counter() - built, 0.0)
     return Attempt(Route(way.formulation, Given()), answer, certificate, found, timings)
+
+
+def _attempt_without_optimum(problem: Problem, claim: Claim, settings: Settings) -> Attempt:
+    """The claim that there is no optimum, judged by its vectors."""
+    began = time.perf_counter()
+    formulation = problem.formulations()[0]
+    form = formulation.build()
+    built = time.perf_counter()
+    answer = Answer(
+        claim.stop,
+        _feasible_start(form, claim.ray),
+        native=claim.native,
+        farkas=claim.farkas,
+        ray=claim.ray,
+        notes=claim.notes,
+    )
+    certificate, found = certify(problem, formulation, form, answer, settings.tol, sharpen=False)
+    certificate = replace(certificate, notes=(*certificate.notes, *claim.notes))
+    timings = Timings(built - began, 0.0, time.perf_counter() - built, 0.0)
+    return Attempt(Route(formulation, Given()), answer, certificate, found, timings)
+
+
+def _feasible_start(form: Form, ray: FloatArray | None) -> FloatArray | None:
+    """A point from which a feasible one may be found: some way along the ray from 0."""
+    if ray is None or not isinstance(form, ConeForm):
+        return None
+    size = float(np.max(np.abs(ray), initial=0.0))
+    stated = form.b[np.isfinite(form.b)]
+    reach = 1 + float(np.max(np.abs(stated), initial=0.0))
+    return ray * (reach / size) if size else None
 
 
 def _refuse_unusable(point: Point) -> None:

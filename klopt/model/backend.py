@@ -37,6 +37,7 @@ __all__ = [
     "Stop",
     "check_raw",
     "contract_flaw",
+    "memory_limit_of",
     "whole_number",
 ]
 
@@ -48,6 +49,8 @@ MIN_TOL = 1e-13
 """The smallest relative gap that may be asked for: below it is rounding."""
 MAX_TOL = 1e-1
 """The largest relative gap that may be asked for."""
+MIN_MEMORY_LIMIT_BYTES = 100_000_000
+"""What Python, NumPy, SciPy and one library of a solver take before the first number of a problem."""
 
 
 class Stop(StrEnum):
@@ -156,11 +159,21 @@ def _time_limit(value: float | None) -> float | None:
     return None if value == math.inf else value
 
 
-def _memory_limit(value: int | None) -> int | None:
+def memory_limit_of(value: int | None) -> int | None:
+    """Return a memory limit in bytes, None for none, as 0 is; refuse one that cannot be kept.
+
+    >>> memory_limit_of(5_000_000)
+    Traceback (most recent call last):
+    klopt.errors.InvalidSettings: memory_limit is 5000000 bytes; the libraries of a backend ...
+    """
     if value is None:
         return None
     whole_number("memory_limit", value, 0)
-    # As `klopt.compare` has it, 0 is no limit.
+    if 0 < value < MIN_MEMORY_LIMIT_BYTES:
+        raise InvalidSettings(
+            f"memory_limit is {value} bytes; the libraries of a backend take more by themselves; "
+            f"give at least {MIN_MEMORY_LIMIT_BYTES} (100M), or 0 for no limit"
+        )
     return int(value) or None
 
 
@@ -213,8 +226,8 @@ class Settings:
         Native options by their native names; unknown ones and ones that a setting here already
         covers are refused.
     memory_limit:
-        How many bytes the process of the backend may have; None or 0 for no limit. klopt keeps it,
-        a backend need not.
+        How many bytes the process of the backend may have, at least 100,000,000; None or 0 for no
+        limit. klopt keeps it, a backend need not.
 
     >>> Settings(tol=2.0)
     Traceback (most recent call last):
@@ -228,7 +241,7 @@ class Settings:
     seed: int = attrs.field(default=0, converter=_seed)
     log: bool = attrs.field(default=False, converter=_log)
     raw: Mapping[str, Any] = attrs.field(factory=dict, converter=_raw)
-    memory_limit: int | None = attrs.field(default=None, converter=_memory_limit)
+    memory_limit: int | None = attrs.field(default=None, converter=memory_limit_of)
 
     # A mapping proxy cannot be pickled.
     def __getstate__(self) -> dict[str, Any]:

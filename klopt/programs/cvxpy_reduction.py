@@ -30,6 +30,7 @@ __all__ = [
     "conic_solver_class",
     "is_cvxpy_problem",
     "reduced_by_cvxpy",
+    "refuse_others",
 ]
 
 NAME = "KLOPT"
@@ -133,10 +134,13 @@ class ConicData:
         dims = data["dims"]
         A_bounds, b_bounds = self._bounds
         # Without constraints CVXPY has no rows of the right width.
-        rows = sparse.csr_array(data["A"]) if data["b"].size else sparse.csr_array((0, c.size))
-        place = self.place
-        A = sparse.vstack([rows[:place], A_bounds, rows[place:]], format="csc")
-        b = np.concatenate((data["b"][:place], b_bounds, data["b"][place:]))
+        A = data["A"] if data["b"].size else sparse.csc_array((0, c.size))
+        b = data["b"]
+        if b_bounds.size:
+            place = self.place
+            rows = sparse.csr_array(A)
+            A = sparse.vstack([rows[:place], A_bounds, rows[place:]], format="csc")
+            b = np.concatenate((b[:place], b_bounds, b[place:]))
         cones = Cones(
             zero=dims.zero,
             nonneg=dims.nonneg + b_bounds.size,
@@ -157,16 +161,37 @@ class ConicData:
     def _bounds(self) -> tuple[sparse.csr_array, FloatArray]:
         """Bounds of the variables as rows: -x <= -lower, then x <= upper."""
         n = self.data["c"].size
+        program = self.data["param_prob"]
+        if all(getattr(program, f"{side}_bounds", None) is None for side in ("lower", "upper")):
+            return sparse.csr_array((0, n)), np.zeros(0)
         unit = sparse.eye_array(n, format="csr")
         matrices = [sparse.csr_array((0, n))]
         sides = [np.zeros(0)]
         for name, sign in (("lower_bounds", -1.0), ("upper_bounds", 1.0)):
-            bounds = getattr(self.data["param_prob"], name, None)
+            bounds = getattr(program, name, None)
             if bounds is not None:
                 finite = np.flatnonzero(np.isfinite(bounds))
                 matrices.append(sign * unit[finite])
                 sides.append(sign * bounds[finite])
         return sparse.csr_array(sparse.vstack(matrices)), np.concatenate(sides)
+
+    def with_bound_multipliers(self, x: FloatArray | None, y: FloatArray) -> FloatArray:
+        """Return multipliers of the rows with those of the bounds of variables, which follow.
+
+        What is left of Px + c + A'y is the multiplier of a lower bound where it is positive, of an
+        upper one where it is negative. Without x they are multipliers of a contradiction, in which
+        the objective has no part.
+        """
+        A, b = self._bounds
+        if not b.size:
+            return y
+        g = self.data["A"].T @ y
+        if x is not None:
+            P = self.data.get("P")
+            g = g + self.data["c"] + (0.0 if P is None else P @ x)
+        # The entries of A are -1 for lower bounds and 1 for upper ones.
+        multipliers = np.maximum(-(A @ g), 0.0)
+        return np.concatenate((y[: self.place], multipliers, y[self.place :]))
 
     def answer(self, status: str, x: FloatArray | None, y: FloatArray | None) -> dict[str, Any]:
         """Return a solution of the cone program as SCS would, which CVXPY knows how to take back.
@@ -245,7 +270,7 @@ def reduced_by_cvxpy(problem: Any) -> CvxpyReduction:
     """
     if not is_cvxpy_problem(problem):
         raise InvalidProblem(f"a {type(problem).__name__} is no cvxpy.Problem")
-    _refuse_others(problem)
+    refuse_others(problem)
     solver = _reducing_solver()
     try:
         data, chain, inverse = problem.get_problem_data(solver)
@@ -254,8 +279,15 @@ def reduced_by_cvxpy(problem: Any) -> CvxpyReduction:
     return CvxpyReduction(problem, ConicData(data, solver.ROWS_OF_SVEC), chain, inverse)
 
 
-def _refuse_others(problem: Any) -> None:
-    """Refuse problems that are not convex programs with values for all parameters."""
+def refuse_others(problem: Any) -> None:
+    """Refuse problems that are not convex programs with values for all parameters.
+
+    >>> import cvxpy
+    >>> x = cvxpy.Variable(integer=True)
+    >>> refuse_others(cvxpy.Problem(cvxpy.Minimize(x), [x >= 0.5]))
+    Traceback (most recent call last):
+    klopt.errors.InvalidProblem: the CVXPY problem has integer variables (...
+    """
     if not problem.variables():
         raise InvalidProblem("the CVXPY problem has no variables; there is nothing to solve")
     if problem.is_mixed_integer():

@@ -19,7 +19,33 @@ from klopt.errors import InvalidProblem
 from klopt.programs.rows import LinearRows
 from klopt.proof.rational import Entries, Number, RationalProgram, rational_rows
 
-__all__ = ["Decimals"]
+__all__ = ["Decimals", "decimal"]
+
+MAX_DECIMAL_EXPONENT = 400
+"""No float64 needs more; a text such as 1e999999999 must not fill the memory."""
+
+
+def decimal(text: str) -> Number:
+    """Return the number that a decimal text states, without rounding; Fortran's D counts as E.
+
+    >>> decimal("-1.25D1"), decimal("Inf")
+    (Fraction(-25, 2), inf)
+    """
+    word = text.strip()
+    # Words such as "inf" hold no exponent.
+    if not word[-1:].isdigit() and word[-1:] != ".":
+        value = float(word)
+        if not isinf(value):
+            raise ValueError(f"{text!r} is not a decimal number")
+        return value
+    word = word.replace("D", "E").replace("d", "e")
+    rounded = float(word)  # refuses what is no decimal, such as 1/3
+    if isinf(rounded):
+        return rounded
+    exponent = word.lower().partition("e")[2]
+    if exponent and abs(int(exponent)) > MAX_DECIMAL_EXPONENT:
+        raise ValueError(f"{text!r} has an exponent beyond {MAX_DECIMAL_EXPONENT}")
+    return Fraction(word)
 
 
 @dataclass(frozen=True, eq=False)

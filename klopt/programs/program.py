@@ -89,6 +89,11 @@ class Program(Problem):
         """The linear rows and bounds as they were given."""
 
     @property
+    def rows_note(self) -> str:
+        """What is reported of the linear rows."""
+        return self.rows.note
+
+    @property
     def sign(self) -> float:
         """1 for min, -1 for max."""
         return 1.0 if self.sense == "min" else -1.0
@@ -173,7 +178,7 @@ class Program(Problem):
         if self.offset:
             low = float(round_down(low + self.offset))
             high = float(round_up(high + self.offset))
-        note = "; ".join(filter(None, (self.rows.note, self.repair)))
+        note = "; ".join(filter(None, (self.rows_note, self.repair)))
         return Bracket(
             low,
             high,

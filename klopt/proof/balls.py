@@ -20,7 +20,7 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.proof.enclosure import Enclosure
 
-__all__ = ["ball_matrix", "definite_log_det", "enclosure_of_ball", "nearest_factor", "working_bits"]
+__all__ = ["ball_matrix", "definite_log_det", "elimination", "enclosure_of_ball", "working_bits"]
 
 
 @contextmanager
@@ -51,7 +51,7 @@ def definite_log_det(A: Any) -> Any | None:
     """
     from flint import arb
 
-    eliminated = _elimination(A)
+    eliminated = elimination(A)
     if eliminated is None:
         return None
     determinant = arb(1)
@@ -60,27 +60,7 @@ def definite_log_det(A: Any) -> Any | None:
     return determinant.log()
 
 
-def nearest_factor(A: Any) -> FloatArray | None:
-    """Return R, upper triangular and rounded to floats, with R'R about A; None as above.
-
-    >>> with working_bits(100):
-    ...     nearest_factor(ball_matrix(np.array([[4.0, 2.0], [2.0, 5.0]])))
-    array([[2., 1.],
-           [0., 2.]])
-    """
-    eliminated = _elimination(A)
-    if eliminated is None:
-        return None
-    n = len(eliminated)
-    R = np.zeros((n, n))
-    for k in range(n):
-        root = eliminated[k][k].sqrt()
-        for i in range(k, n):
-            R[k, i] = float((eliminated[i][k] / root).mid())
-    return R
-
-
-def _elimination(A: Any) -> list[list[Any]] | None:
+def elimination(A: Any) -> list[list[Any]] | None:
     """The lower triangle after elimination: pivots on the diagonal, below them their columns."""
     rows: list[list[Any]] = A.tolist()
     for k in range(len(rows)):

@@ -58,9 +58,9 @@ from klopt.proof.semidefinite import spectral_norm_bound
 __all__ = [
     "BandFactor",
     "BandForm",
+    "Proposal",
     "Reflection",
     "cholesky_log_det_error",
-    "householder",
     "norm_below",
 ]
 
@@ -101,7 +101,8 @@ class BandForm:
         e, a bound of the sum of all ||E_i||_F.
 
     >>> A = np.add.outer(np.arange(4.0), np.arange(4.0)) + 9 * np.eye(4)
-    >>> form = BandForm.of(A, width=1)
+    >>> from klopt.numerics.householder import householder
+    >>> form = BandForm.of(A, householder, width=1)
     >>> found = form.factor(0.5).log_det(floor=0.0)
     >>> found.contains(np.linalg.slogdet(np.eye(4) + A / 2)[1]), form.band.shape
     (True, (2, 4))
@@ -113,20 +114,19 @@ class BandForm:
     error: float
 
     @classmethod
-    def of(cls, A: FloatArray, width: int = WIDTH, propose: Proposal | None = None) -> BandForm:
+    def of(cls, A: FloatArray, propose: Proposal, width: int = WIDTH) -> BandForm:
         """Return the band of a symmetric matrix: 4/3 n^3 flops, three matrices.
 
         Parameters
         ----------
         A
             The matrix, whose lower triangle is read.
+        propose
+            V and T for a panel P (m x width), V of m x min(m, width): any do
+            (`klopt.numerics.householder`). It gets a copy of the panel.
         width
             Columns that are reflected at a time.
-        propose
-            V and T for a panel P (m x width), V of m x min(m, width): any do, those of Householder
-            by default.
         """
-        propose = householder if propose is None else propose
         n = len(A)
         width = max(min(width, n - 1), 0)
         band = np.zeros((width + 1, n), order="F")
@@ -142,7 +142,7 @@ class BandForm:
             panel = rest[width:, :width].copy(order="F")
             below = rest[width:, width:].copy(order="F")
             norm = norm_below(norm, rest[:width, :width], panel)
-            step = _Step.of(below, panel, norm, *propose(panel))
+            step = _Step.of(below, panel, norm, *propose(panel.copy()))
             rest[width:, :width] = 0.0
             rest[width : 2 * width, :width] = step.triangle
             _store(band, start, rest, width)
@@ -241,12 +241,12 @@ class BandFactor:
         smallest = 1 - self.gamma * below * INFLATION
         if not smallest >= 0.5:
             return Enclosure(0.0, math.inf)
-        # Lemma W3; 2^-50 for the rounding of a number that is at least 1/2.
-        off = self.gamma * math.sqrt(form.size) * form.error / (smallest - 2.0**-50)
+        # Lemma W3; what is at least 1/2 has lost 2 u of itself at most, which INFLATION covers.
+        off = self.gamma * math.sqrt(form.size) * form.error / smallest
         change = log_det_change(1.0, (form.defect + off) * INFLATION)
         logs = Enclosure.of(pivots.copy()).log().sum() * 2.0
         # Lemma W4.
-        error = cholesky_log_det_error(self.diagonal, smallest - 2.0**-50, len(form.band) + 7)
+        error = cholesky_log_det_error(self.diagonal, smallest, len(form.band) + 7)
         return logs + change + Enclosure(0.0, error)
 
 
@@ -270,36 +270,10 @@ def cholesky_log_det_error(diagonal: FloatArray, smallest: float, terms: int) ->
     if not smallest > 0.25:
         return math.inf
     g = gamma(terms)
-    trace = float(diagonal.sum()) * (1 + gamma(n + 5))
-    tau = g / (1 - g) * trace / smallest * (1 + 16 * UNIT_ROUNDOFF)
+    tau = g / (1 - g) * math.fsum(diagonal.tolist()) / smallest * INFLATION
     if not tau < 0.5:
         return math.inf
-    return float((math.sqrt(n) * tau + tau * tau) * (1 + 16 * UNIT_ROUNDOFF))
-
-
-def householder(P: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return V and T with (I - V T V')'P upper triangular: a proposal, proven by Lemma W1.
-
-    >>> P = np.array([[3.0], [4.0]])
-    >>> V, T = householder(P)
-    >>> (P - V @ T.T @ V.T @ P).round(12)
-    array([[-5.],
-           [ 0.]])
-    """
-    from scipy.linalg.lapack import dgeqrf
-
-    k = min(P.shape)
-    factored, scales, _, _ = dgeqrf(P, lwork=64 * P.shape[1])
-    V = np.tril(factored[:, :k], -1)
-    np.fill_diagonal(V, 1.0)
-    # A column that is zero below its diagonal needs no reflection.
-    V[:, scales == 0] = 0.0
-    # The inverse of T has V'V above its diagonal, and 1 / scale on it.
-    inverse = np.triu(V.T @ V, 1)
-    inverse.flat[:: k + 1] = 1 / np.where(scales == 0, 1.0, scales)
-    T = np.triu(np.linalg.inv(inverse))
-    T[:, scales == 0] = 0.0
-    return V, T
+    return (math.sqrt(n) * tau + tau * tau) * INFLATION
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,7 +295,11 @@ class _Step:
         """
         from scipy.linalg.blas import dsyr2k
 
-        m, k = V.shape
+        m = len(P)
+        k = min(P.shape)
+        # Others would be spread over rows that they are not about.
+        if V.shape != (m, k) or T.shape != (k, k):
+            raise ValueError("the shapes of V and T do not belong to the panel")
         # Sums over points are made of short ones.
         long = gamma(min(m, SUMMED_ROWS) + m // SUMMED_ROWS + 4)
         F = V @ T

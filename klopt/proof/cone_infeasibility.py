@@ -14,17 +14,19 @@ from dataclasses import replace
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import FloatArray
 from klopt.proof.cone_lower_bound import lower_bound
-from klopt.proof.cone_upper_bound import doubtful_rows, upper_bound
+from klopt.proof.cone_upper_bound import upper_bound
 from klopt.proof.cone_witnesses import DualWitness, PrimalWitness
 from klopt.proof.statement import ConeStatement
 
 __all__ = [
     "is_infeasible",
     "is_ray",
+    "recession_program",
 ]
 
 
@@ -53,14 +55,21 @@ def _has_false_row(statement: ConeStatement) -> bool:
     """Whether a row without entries is wrong by itself, or one asks for something below -inf."""
     zero = statement.cones.zero
     b = statement.b[: zero + statement.cones.nonneg]
-    empty = np.diff(statement.rows.indptr)[: b.size] == 0
-    wrong = empty & (b < 0)
-    wrong[:zero] |= empty[:zero] & (b[:zero] != 0)
-    return bool(wrong.any() or (statement.b == -np.inf).any())
+    has_entries = np.diff(statement.rows.indptr)[: b.size].astype(bool)
+    wrong = b < 0
+    wrong[:zero] = b[:zero] != 0
+    return bool((wrong & ~has_entries).any() or (statement.b == -np.inf).any())
 
 
-def is_ray(statement: ConeStatement, d: FloatArray) -> bool:
+def is_ray(statement: ConeStatement, d: FloatArray, tight: npt.ArrayLike = ()) -> bool:
     """Return whether the objective falls without bound along d (Lemma C5), all of it exactly.
+
+    Parameters
+    ----------
+    statement, d
+        A cone program, and a direction.
+    tight
+        Inequalities of `recession_program` that a direction next to d is to meet with equality.
 
     >>> from klopt.model.cones import Cones
     >>> A = sparse.csc_array([[1.0, -1.0]])
@@ -70,22 +79,34 @@ def is_ray(statement: ConeStatement, d: FloatArray) -> bool:
     """
     if not np.isfinite(d).all() or np.isfinite(min(statement.within, statement.radius)):
         return False
-    recession = _recession_program(statement)
-    # A ray is a feasible point of the recession program at which its objective is negative. Rows
-    # that d meets with equality, up to rounding, are tried as equations too.
-    if upper_bound(recession, PrimalWitness(d)).value < 0:
-        return True
-    tight = doubtful_rows(recession, d)
-    return bool(tight.size) and upper_bound(recession, PrimalWitness(d, tight)).value < 0
+    # A ray is a feasible point of the recession program at which its objective is negative.
+    ray = PrimalWitness(d, np.asarray(tight, np.intp))
+    return upper_bound(recession_program(statement), ray).value < 0
+
+
+def recession_program(statement: ConeStatement) -> ConeStatement:
+    """Return: minimise c'd over -Ad in K, Pd = 0, P_i d = 0, q_i'd <= 0.
+
+    >>> from klopt.model.cones import Cones
+    >>> A = sparse.csc_array([[1.0, -1.0]])
+    >>> statement = ConeStatement(np.array([-1.0, 0.0]), A, np.ones(1), Cones(nonneg=1))
+    >>> recession_program(statement).b
+    array([0.])
+    """
+    cache = statement.derived
+    if "recession" not in cache:
+        cache["recession"] = _recession_program(statement)
+    found: ConeStatement = cache["recession"]
+    return found
 
 
 def _recession_program(statement: ConeStatement) -> ConeStatement:
-    """minimise c'd over -Ad in K, Pd = 0, P_i d = 0, q_i'd <= 0."""
+    """The same, stated."""
     cones = statement.cones
     linear = cones.zero + cones.nonneg
     A = statement.rows
     flat = [sparse.csr_array(matrix) for matrix in statement.curvatures]
-    flat = [matrix[np.diff(matrix.indptr) > 0] for matrix in flat]
+    flat = [matrix[np.flatnonzero(np.diff(matrix.indptr))] for matrix in flat]
     normals = [sparse.csr_array(row.q[None, :]) for row in statement.quadratics]
     stacked = [*flat, A[:linear], *normals, A[linear:]]
     flat_rows = sum(matrix.shape[0] for matrix in flat)

@@ -37,7 +37,7 @@ from klopt.proof.cone_membership import dual_room, in_dual_cone, in_second_order
 from klopt.proof.cone_slack import MAX_EXACT_TERMS, enclose_slack, enclose_value, is_zero
 from klopt.proof.cone_witnesses import DualWitness, ProvenEnd
 from klopt.proof.convexity import curvature_beside
-from klopt.proof.directed import norm_up, product_up, row_norms
+from klopt.proof.directed import norm_up, product_up, row_norms, sum_up
 from klopt.proof.enclosure import (
     ETA,
     INFLATION,
@@ -143,7 +143,7 @@ class _Dual:
         size = gradient.magnitude[lacking]
         # A product with an infinite bound is infinite, since sizes are positive.
         by_sum = float(np.max(size)) * statement.radius
-        by_square = float(enclose_norm(size).upper) * statement.within
+        by_square = norm_up(size) * statement.within
         loss = float(round_up(min(by_sum, by_square)))
         mid = np.where(lacking, 0.0, gradient.mid)
         rad = np.where(lacking, 0.0, gradient.rad)
@@ -286,7 +286,7 @@ class _Dual:
             # Each product rounded up: phi times a small factor may underflow, its reach be large.
             if reach.any():
                 size = norm_up(reach)
-                total += product_up(phi, factor, size, size, 0.500001)
+                total += product_up(phi, factor, size, size, 0.5)
         return total
 
     # Gradients that are exactly 0
@@ -294,19 +294,14 @@ class _Dual:
     def _summed_exactly(self, gradient: Enclosure, columns: Indices) -> Enclosure:
         """The gradient with some of its entries summed without rounding (Lemma S3)."""
         statement = self.statement
-        curvatures = self._curvatures()
         # A product of three factors, a multiplier times P_i w, is not summed exactly.
-        if any(factor != 1.0 for _, factor in curvatures) or self.multipliers.any():
+        if self.multipliers.any():
             return gradient
-        A = statement.A
-        sizes = np.diff(A.indptr)[columns]
-        P = None if statement.P is None else statement.P
-        terms = int(sizes.sum()) + (0 if P is None else int(np.diff(P.indptr)[columns].sum()))
-        if terms > MAX_EXACT_TERMS:
+        products = [(sparse.csr_array(statement.A[:, columns].T), statement.weight * self.y)]
+        if statement.P is not None:
+            products.append((sparse.csr_array(statement.P[:, columns].T), self.w))
+        if sum(matrix.nnz for matrix, _ in products) > MAX_EXACT_TERMS:
             return gradient
-        products = [(sparse.csr_array(A[:, columns].T), statement.weight * self.y)]
-        if P is not None:
-            products.append((sparse.csr_array(P[:, columns].T), self.w))
         sums = exact_row_sums(products, statement.c[columns])
         mid = gradient.mid.copy()
         rad = gradient.rad.copy()
@@ -385,10 +380,11 @@ class _Dual:
             mid, rad = gradient.mid.copy(), gradient.rad.copy()
             mid[held] = rad[held] = 0.0
             gradient = Enclosure(mid, rad)
-        used = np.flatnonzero(room > 0)
+        used = np.flatnonzero(room)
         # In the scale of the room, a change of norm 1 stays in K*; off-diagonal entries of plain
         # blocks count twice in the norm, so that their unit is 1 / sqrt(2).
-        scale = np.where(np.isinf(room), _free_scale(statement, self.y), room)[used]
+        # Multipliers without a sign may move by any unit: one of their size is well scaled.
+        scale = np.where(np.isinf(room), 1.0 + np.abs(self.y), room)[used]
         root = np.sqrt(statement.weight[used])
         B = sparse.csr_array(statement.A[:, columns].T)[:, used]
         B = sparse.csr_array(B @ sparse.diags_array(scale * root))
@@ -401,37 +397,40 @@ class _Dual:
             w_scale = 1.0 + np.abs(self.w)
             beside = P[columns] @ sparse.diags_array(w_scale)
             B = sparse.hstack([B, beside], format="csr")
-        size = shortest_correction(B, gradient[columns], 4 * UNIT_ROUNDOFF)
+        size = shortest_correction(B, gradient[columns])
+        # Entries follow from others where all of them are 0, which held ones are not.
+        if size == np.inf and held is None:
+            kept = self._independent_columns(columns)
+            if kept is not None:
+                size = shortest_correction(B[kept], gradient[columns[kept]])
         # Blocks and inequalities have room for a change of norm 1.
         if not size <= 1.0:
-            # Entries follow from others where all of them are 0, which held ones are not.
-            kept = None if held is not None else self._independent_columns(columns)
-            if kept is None:
-                return None
-            size = shortest_correction(B[kept], gradient[columns[kept]], 4 * UNIT_ROUNDOFF)
-            if not size <= 1.0:
-                return None
+            return None
 
         # What y may change by, entry by entry in norm: the other columns of A'y ...
-        moved = sparse.diags_array(scale * root) @ statement.rows[used]
-        by_column = sparse.csr_array(moved.T)
-        # Products that underflow are kept by a term of their own: bounds of x may be large.
-        reach = row_norms(by_column) * size + np.diff(by_column.indptr) * ETA
+        rows = statement.rows[used]
+        reach = row_norms(sparse.csr_array((sparse.diags_array(scale * root) @ rows).T))
+        count = np.bincount(rows.indices, minlength=reach.size)
         # ... and b'y.
-        cost = float(enclose_norm(statement.b[used] * scale * root).upper) * size * INFLATION
+        # INFLATION covers the rounding of the root.
+        unit = Enclosure.of(scale) * root
+        cost = product_up(_length(unit * statement.b[used]), size, INFLATION)
         if P is None:
-            cost = min(cost, self._cost_by_slack(gradient, columns, used, scale * root, size))
+            cost = min(cost, self._cost_by_slack(gradient, columns, used, unit, size))
         if P is not None:
             side = sparse.csr_array(P @ sparse.diags_array(w_scale))
-            reach = reach + row_norms(side) * size + np.diff(side.indptr) * ETA
+            reach = reach + row_norms(side)
+            count = count + np.diff(P.indptr)
             # -(w + d)'P(w + d)/2 changes by at most |w'Pd| + d'Pd/2.
             Pw = enclose_product(P, self.w)
-            cost += float(enclose_norm(Pw * w_scale).upper) * size * INFLATION
-            double = sparse.csr_array(sparse.diags_array(w_scale) @ side)
-            norm = float(enclose_norm(double.data).upper)
-            cost += norm * size * size * 0.500001
+            cost = sum_up(cost, product_up(_length(Pw * w_scale), size))
+            double = (
+                Enclosure.of(P.data) * w_scale[P.indices] * np.repeat(w_scale, np.diff(P.indptr))
+            )
+            cost = sum_up(cost, product_up(_length(double), size, size, 0.5))
         mid = gradient.mid.copy()
-        rad = gradient.rad + reach
+        # Products that underflow are kept by a term of their own: bounds of x may be large.
+        rad = gradient.rad + reach * size + count * ETA
         mid[columns] = 0.0
         rad[columns] = 0.0
         if held is not None:
@@ -463,7 +462,7 @@ class _Dual:
         if statement.P is not None:
             parts.append(sparse.csr_array(statement.P)[columns])
         M = sparse.csc_array(sparse.hstack(parts, format="csc"))
-        if M.nnz > MAX_EXACT_RANK or columns.size > M.shape[1]:
+        if M.nnz > MAX_EXACT_RANK:
             return None
         found = independent_rows(M, -statement.c[columns])
         if found is None or not found.consistent or not found.dependent.size:
@@ -471,7 +470,7 @@ class _Dual:
         return found.independent
 
     def _cost_by_slack(
-        self, gradient: Enclosure, columns: Indices, used: Indices, unit: FloatArray, size: float
+        self, gradient: Enclosure, columns: Indices, used: Indices, unit: Enclosure, size: float
     ) -> float:
         """What b'y may change by: (b - Au)'dy + u'A'dy for any u, and A'dy = -g is known.
 
@@ -480,9 +479,13 @@ class _Dual:
         u = np.zeros_like(self.w)
         u[columns] = self.w[columns]
         slack = enclose_slack(self.statement, u)[used]
-        far = float(enclose_norm(slack * unit).upper) * size
         near = float(enclose_dot(u[columns], gradient[columns]).magnitude)
-        return (far + near) * INFLATION
+        return sum_up(product_up(_length(slack * unit), size, INFLATION), near)
+
+
+def _length(x: Enclosure) -> float:
+    """An upper bound of the norm."""
+    return float(enclose_norm(x).upper)
 
 
 def _lacking(gradient: Enclosure, known: VariableRange) -> Mask:
@@ -497,29 +500,12 @@ def _least_products(gradient: Enclosure, known: VariableRange) -> FloatArray:
     g_low = gradient.lower
     g_high = gradient.upper
     with np.errstate(invalid="ignore", over="ignore"):
-        corners = np.stack(
-            [
-                g_low * known.lower,
-                g_low * known.upper,
-                g_high * known.lower,
-                g_high * known.upper,
-            ]
-        )
+        at_lower = np.minimum(g_low * known.lower, g_high * known.lower)
+        at_upper = np.minimum(g_low * known.upper, g_high * known.upper)
     # Where one side of x is unknown, its corners do not count: `_lacking` has made sure of the sign.
-    corners = np.where(np.isnan(corners), 0.0, corners)
     below = np.isinf(known.lower)
     above = np.isinf(known.upper)
-    corners[0] = np.where(below, np.inf, corners[0])
-    corners[2] = np.where(below, np.inf, corners[2])
-    corners[1] = np.where(above, np.inf, corners[1])
-    corners[3] = np.where(above, np.inf, corners[3])
-    least = np.min(corners, axis=0, initial=np.inf)
-    # A free column has gradient 0; so has one that is exactly 0.
-    nothing = is_zero(gradient) | (below & above)
-    least = np.where(nothing, 0.0, round_down(least))
-    return np.asarray(least[least != 0.0], float)
-
-
-def _free_scale(statement: ConeStatement, y: FloatArray) -> FloatArray:
-    """A unit for multipliers without a sign: any will do, one of their size is well scaled."""
-    return np.asarray(1.0 + np.abs(y))
+    least = np.minimum(np.where(below, np.inf, at_lower), np.where(above, np.inf, at_upper))
+    # A free column has gradient 0.
+    least = np.where(is_zero(gradient) | (below & above), 0.0, round_down(least))
+    return np.asarray(least[np.flatnonzero(least)], float)

@@ -12,7 +12,7 @@ from klopt.arrays import FloatArray
 from klopt.model.cones import Cones, order_of, svec_entries
 from klopt.proof.cone_slack import is_zero, slack_summed_exactly
 from klopt.proof.directed import difference_down, product_up, sum_up
-from klopt.proof.enclosure import ETA, INFLATION, UNIT_ROUNDOFF, Enclosure, round_down
+from klopt.proof.enclosure import INFLATION, UNIT_ROUNDOFF, Enclosure, enlarged, round_down
 from klopt.proof.power_cones import dual_power_room, in_dual_power_cones, in_power_cones
 from klopt.proof.rational_psd import rational_psd
 from klopt.proof.semidefinite import eigenvalue_floor, is_positive_semidefinite, radius_norm
@@ -48,11 +48,10 @@ def block_matrix(statement: ConeStatement, v: Enclosure) -> Enclosure:
     rows, columns = svec_entries(order)
     if not statement.plain:
         half = np.where(rows == columns, 1.0, np.sqrt(0.5))
-        # sqrt(1/2) is rounded once, and both products may underflow; the diagonal and 0 are exact.
+        # sqrt(1/2) and the product are rounded once each; the diagonal and 0 are exact.
         scaled = v.mid * half
-        rounding = 2 * UNIT_ROUNDOFF * np.abs(scaled) + 2 * ETA
-        rounding = np.where((rows == columns) | (v.mid == 0) & (v.rad == 0), 0.0, rounding)
-        v = Enclosure(scaled, (v.rad * half + rounding) * (1 + 8 * UNIT_ROUNDOFF))
+        rad = enlarged(v.rad * half + 2 * UNIT_ROUNDOFF * np.abs(scaled))
+        v = Enclosure(scaled, np.where((rows == columns) | is_zero(v), v.rad, rad))
     mid = np.zeros((order, order))
     rad = np.zeros((order, order))
     for full, part in ((mid, v.mid), (rad, v.rad)):
@@ -73,21 +72,20 @@ def second_order_depths(cones: Cones, s: Enclosure) -> FloatArray:
     tails[heads] = 0.0
     with np.errstate(over="ignore", invalid="ignore"):
         difference = s.lower[rows][heads] - norms_of_blocks(tails, heads, sizes)
-        # The sign of a rounded difference is right.
-        depth = np.where(difference >= 0, np.maximum(round_down(difference), 0.0), -np.inf)
-    return np.where(np.isfinite(depth), depth, -np.inf)
+    # A rounded difference is 0 only where it is exactly 0.
+    depth = np.where(difference == 0, 0.0, round_down(difference))
+    return np.where(np.isfinite(difference), depth, -np.inf)
 
 
 def norms_of_blocks(v: FloatArray, heads: Indices, sizes: Indices) -> FloatArray:
     """Return upper bounds of the norms of consecutive blocks of a vector."""
     largest = np.maximum.reduceat(np.abs(v), heads)
     # Powers of two, so that squares do not overflow and scaling is exact.
-    unit = np.ldexp(1.0, np.clip(np.frexp(largest)[1], -1000, 1000))
+    unit = np.ldexp(1.0, np.minimum(np.frexp(largest)[1], 1023))
     squares = np.add.reduceat((v / np.repeat(unit, sizes)) ** 2, heads)
-    norm = np.sqrt(squares) * unit * (1 + (sizes + 8) * 2 * UNIT_ROUNDOFF)
     # A single entry is its own norm.
     alone = np.add.reduceat((v != 0).astype(np.intp), heads) <= 1
-    return np.where(alone, largest, norm + 4 * ETA)
+    return np.where(alone, largest, enlarged(np.sqrt(squares) * unit, int(sizes.max())))
 
 
 def in_second_order_cones(statement: ConeStatement, y: FloatArray) -> bool:
@@ -149,9 +147,6 @@ def _is_in_cone_exactly(statement: ConeStatement, kind: str, v: FloatArray) -> b
         return head >= 0 and head * head >= sum((entry * entry for entry in tail), Fraction(0))
     if kind == "psd":
         M = block_matrix(statement, Enclosure.of(v))
-        diagonal = M.mid.diagonal()
-        if np.count_nonzero(M.mid) == np.count_nonzero(diagonal):
-            return bool((diagonal >= 0).all())
         return not M.rad.any() and bool(rational_psd(sparse.csc_array(M.mid), MAX_EXACT_WORK))
     return False
 
@@ -162,13 +157,12 @@ def _is_scaled_semidefinite(M: Enclosure, margin: float) -> bool:
     if not (diagonal > 0).all():
         return False
     exponent = -(np.frexp(diagonal)[1] // 2)
-    if np.max(np.abs(exponent)) > 400:
-        return False
-    # Scaling by both powers of two at once is exact away from underflow, which ETA covers.
+    # Scaling by both powers of two at once is exact away from underflow, which `enlarged` covers.
     exponents = exponent[:, None] + exponent
-    mid = np.ldexp(M.mid, exponents)
-    lost = radius_norm(np.ldexp(M.rad, exponents) + 4 * ETA)
-    moved = product_up(margin, 4.0 ** float(np.max(exponent)))
+    with np.errstate(over="ignore"):
+        mid = np.ldexp(M.mid, exponents)
+        lost = radius_norm(enlarged(np.ldexp(M.rad, exponents)))
+        moved = product_up(margin, float(np.ldexp(1.0, np.max(exponents))))
     return is_positive_semidefinite(mid, sum_up(lost, moved))
 
 
@@ -226,11 +220,10 @@ def dual_room(statement: ConeStatement, y: FloatArray) -> FloatArray:
 
 def _dual_exponential_room(y: FloatArray) -> FloatArray:
     """How far each row (u, v, w) may move without leaving the dual exponential cone: a trial proves it."""
-    size = np.where(y[:, 0] < 0, np.max(np.abs(y), axis=1, initial=0.0), 0.0)
-    trials = size * 8.0 ** -np.arange(1, ROOM_TRIALS + 1)[:, None]
+    trials = np.max(np.abs(y), axis=1) * 8.0 ** -np.arange(1, ROOM_TRIALS + 1)[:, None]
     around = Enclosure(
         np.broadcast_to(y, (ROOM_TRIALS, *y.shape)).reshape(-1, 3),
         np.repeat(trials.reshape(-1, 1), 3, axis=1),
     )
     proven = _in_dual_exponential(around).reshape(trials.shape)
-    return np.asarray(np.max(np.where(proven, trials, 0.0), axis=0))
+    return np.asarray(np.max(proven * trials, axis=0))

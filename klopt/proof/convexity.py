@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from klopt.arrays import FloatArray
-from klopt.proof.enclosure import ETA, INFLATION, UNIT_ROUNDOFF, gamma
+from klopt.proof.enclosure import INFLATION, UNIT_ROUNDOFF, Enclosure
 from klopt.proof.rational_psd import rational_psd
 from klopt.proof.semidefinite import eigenvalue_floor, is_positive_semidefinite, radius_norm
 
@@ -76,16 +76,12 @@ def curvature_beside(terms: list[tuple[Any, float]], columns: Any) -> FloatArray
     support = np.flatnonzero(entries)
     if support.size > MAX_ORDER:
         return None
-    H = np.zeros((support.size, support.size))
-    size = np.zeros_like(H)
+    total = Enclosure.of(np.zeros((support.size, support.size)))
     for matrix, factor in rows:
-        term = factor * matrix[support][:, support].toarray()
-        H += term
-        size += np.abs(term)
-    # Each entry is a sum of products; one matrix as it is has no rounding.
-    rounding = 0.0
-    if [factor for _, factor in rows] != [1.0]:
-        rounding = radius_norm(size * (gamma(len(rows)) * INFLATION) + len(rows) * ETA)
+        total = total + Enclosure.of(matrix[support][:, support].toarray()) * factor
+    H = total.mid
+    # One matrix as it is has no rounding.
+    rounding = 0.0 if [factor for _, factor in rows] == [1.0] else radius_norm(total.rad)
     diagonal = H.diagonal()
     wanted = np.isin(support, columns)
     if wanted.sum() < np.size(columns) or not (diagonal[wanted] > 0).all():

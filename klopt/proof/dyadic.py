@@ -14,7 +14,7 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 
-__all__ = ["balanced", "exact_sign_of_sum", "with_sum"]
+__all__ = ["balanced", "exact_sign_of_sum"]
 
 MAX_STEPS = 64
 """Entries that are moved at most; the first one takes all of it unless it is small."""
@@ -50,32 +50,3 @@ def balanced(z: FloatArray) -> FloatArray:
         index = int(np.argmax(whole if excess > 0 else -whole))
         whole[index] -= math.copysign(min(abs(excess), abs(whole[index])), excess)
     return np.asarray(np.ldexp(whole, int(exponent) - 53))
-
-
-def with_sum(x: FloatArray, total: float) -> FloatArray:
-    """Return x, 0 <= x <= 1, moved by rounding within these bounds to the sum `total` or above.
-
-    The sum exceeds `total` by less than 2^-53 of the larger of `total` and the largest entry. It is
-    smaller where x has no space for more.
-
-    >>> x = with_sum(np.array([0.3, 0.7, 0.0]), 1.0)
-    >>> exact_sign_of_sum(x, 1.0)
-    0
-    """
-    _, exponent = np.frexp(min(total, 1.0))
-    shift = 53 - int(exponent)
-    full = np.ldexp(1.0, shift)
-    whole = np.rint(np.ldexp(np.clip(x, 0.0, 1.0), shift))
-    target = np.ceil(np.ldexp(total, shift))
-    for _ in range(MAX_STEPS):
-        excess = math.fsum([*whole.tolist(), -float(target)])
-        if not excess:
-            break
-        room = whole if excess > 0 else full - whole
-        # An entry between its bounds, where one has the space.
-        inside = np.minimum(whole, full - whole)
-        index = int(np.argmax(np.where(room >= abs(excess), inside, -1.0)))
-        if room[index] < abs(excess):
-            index = int(np.argmax(room))
-        whole[index] -= math.copysign(min(abs(excess), room[index]), excess)
-    return np.asarray(np.ldexp(whole, -shift))

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import FloatArray
-from klopt.proof.enclosure import UNIT_ROUNDOFF, Enclosure
+from klopt.proof.enclosure import Enclosure
 
 __all__ = ["exact_dot", "exact_row_sums", "two_products"]
 
@@ -51,9 +51,9 @@ def _is_exact(a: FloatArray, b: FloatArray, p: FloatArray) -> npt.NDArray[np.boo
 def _rounded_sum(terms: list[float]) -> tuple[float, float]:
     """The sum of the terms, rounded once, and a bound of what that has cost: 0 if it is a float."""
     total = math.fsum(terms)
+    left = abs(math.fsum([*terms, -total]))
     # What is left is rounded once more.
-    left = math.fsum([*terms, -total])
-    return total, abs(left) * (1 + 4 * UNIT_ROUNDOFF)
+    return total, math.nextafter(left, math.inf) if left else 0.0
 
 
 def exact_dot(a: FloatArray, b: FloatArray) -> Enclosure:

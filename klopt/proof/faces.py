@@ -14,6 +14,7 @@ integers, and (|V|'|F||V|)_ij < 2^53 u, then floating point computes V'FV withou
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import attrs
@@ -60,10 +61,8 @@ def compressed(statement: ConeStatement, block: int, V: FloatArray) -> ConeState
     data: list[FloatArray] = []
     places: list[npt.NDArray[np.intp]] = []
     columns: list[npt.NDArray[np.intp]] = []
-    for column in range(part.shape[1]):
+    for column in np.flatnonzero(np.diff(part.indptr)).tolist():
         entries = slice(part.indptr[column], part.indptr[column + 1])
-        if entries.start == entries.stop:
-            continue
         value = _compression(part.indices[entries], part.data[entries], V)
         place = np.flatnonzero(value)
         data.append(value[place])
@@ -130,16 +129,14 @@ def _compression(places: npt.NDArray[Any], data: FloatArray, V: FloatArray) -> F
 
 def _is_exact(entries: FloatArray, V: FloatArray) -> bool:
     """Lemma F2 for all matrices with such entries, by the largest one and the row sums of |V|."""
-    used = entries[entries != 0]
+    used = entries[np.flatnonzero(entries)]
     if not used.size:
         return True
     if not np.isfinite(used).all():
         return False
     mantissa, exponent = np.frexp(used)
     whole = np.abs(np.ldexp(mantissa, 53)).astype(np.int64)
-    lowest = np.log2((whole & -whole).astype(float)) + exponent - 53
-    unit = float(np.min(lowest))
-    sums = float(np.max(np.abs(V).sum(axis=0)))
+    unit = int(np.min(np.log2((whole & -whole).astype(float)) + exponent - 53))
     # At most |V|'|F||V| <= max|F| (largest column sum of |V|)^2, on the way to each entry too.
-    size = np.log2(float(np.max(np.abs(used)))) + 2 * np.log2(max(sums, 1.0))
-    return bool(unit > -1000 and size + 0.01 < unit + 53)
+    size = Fraction(float(np.max(np.abs(used)))) * Fraction(float(np.abs(V).sum(axis=0).max())) ** 2
+    return unit > -1000 and size < 2**53 * Fraction(2) ** unit

@@ -56,7 +56,7 @@ from klopt.proof.semidefinite import (
     eigenvalue_floor,
     is_positive_semidefinite,
 )
-from klopt.proof.set_bounds import feasible_near, linear_floor, squared_reach
+from klopt.proof.set_bounds import Price, feasible_near, linear_floor, squared_reach
 
 __all__ = [
     "NOMINAL_ACCURACY",
@@ -73,8 +73,6 @@ RATIONAL_WORK = 1e6
 """What an exact factorisation of a singular matrix may cost: milliseconds."""
 MAX_RATIONAL_ORDER = 40
 """Larger matrices are not factored exactly: what they lack to be semidefinite is charged."""
-STRETCH = 2.0**-40
-"""By how much more than needed a point is stretched, so that rounding does not undo it."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +128,7 @@ def bounds_of_minimum(
     phi: float = 0.0,
     cuts: FloatArray | None = None,
     accuracy: float | None = None,
+    price: Price | None = None,
 ) -> Ends:
     """Return proven bounds of the minimum of a function over a set.
 
@@ -145,6 +144,8 @@ def bounds_of_minimum(
         Rows (weight, point) of tangents whose mean may say more than that at x.
     accuracy
         That of a function without a formula; by default the one it states.
+    price
+        Proposes the multipliers of planes.
 
     >>> from klopt.model.sets import Simplex
     >>> ends = bounds_of_minimum(Linear([1.0, 2.0]), Simplex(2), np.array([1.0, 0.0]))
@@ -160,8 +161,8 @@ def bounds_of_minimum(
         near = feasible_near(domain, x)
         p = x if near is None else near.mid
         if _has_formula(function):
-            return _by_formula(function, domain, p, near, phi)
-        return _by_oracle(function, domain, p, near, cuts, accuracy)
+            return _by_formula(function, domain, p, near, phi, price)
+        return _by_oracle(function, domain, p, near, cuts, accuracy, price)
 
 
 # Lemma F1: functions known by their formula
@@ -181,15 +182,20 @@ def _matrix(function: object) -> FloatArray | None:
 
 
 def _by_formula(
-    function: Objective, domain: SimpleSet, p: FloatArray, near: Enclosure | None, phi: float
+    function: Objective,
+    domain: SimpleSet,
+    p: FloatArray,
+    near: Enclosure | None,
+    phi: float,
+    price: Price | None,
 ) -> Ends:
-    """The bounds of the module's formulas at p, which is the midpoint of `near`."""
+    """The bounds of the module's formulas at p, the midpoint of `near`; `price` is for planes."""
     value, g, constant = _value_and_gradient(function, p, phi)
     lower = -math.inf
     lower_by = "the tangent, minimised over the set"
     if math.isfinite(phi):
         if type(domain) is BoxPlane or type(domain) is Product:
-            lower = _lower_by_tangent(domain, p, value, g)
+            lower = _lower_by_tangent(domain, p, value, g, price)
         else:
             lower = float(enclose_sum([constant, linear_floor(domain, g)]).lower)
         if phi:
@@ -197,8 +203,7 @@ def _by_formula(
             lower = difference_down(lower, charge)
             lower_by += ", less what the matrix may lack to be positive semidefinite"
         elif not math.isfinite(lower):
-            curved = _lower_by_curvature(function, domain, p, value, g)
-            lower = max(curved, _lower_by_stretching(function, domain, p, g))
+            lower = _lower_by_curvature(function, domain, p, value, g, price)
             lower_by = "a tangent and the curvature, minimised over the set"
 
     upper = math.inf
@@ -279,12 +284,19 @@ def _weighted(function: Objective, size: float) -> float:
     return product_up(size, float(np.abs(function.sign).max(initial=0.0)))
 
 
-def _lower_by_tangent(domain: SimpleSet, p: FloatArray, value: Enclosure, g: Enclosure) -> float:
-    return float(enclose_sum([value, linear_floor(domain, g, p)]).lower)
+def _lower_by_tangent(
+    domain: SimpleSet, p: FloatArray, value: Enclosure, g: Enclosure, price: Price | None
+) -> float:
+    return float(enclose_sum([value, linear_floor(domain, g, p, None, price)]).lower)
 
 
 def _lower_by_curvature(
-    function: Objective, domain: SimpleSet, p: FloatArray, value: Enclosure, g: Enclosure
+    function: Objective,
+    domain: SimpleSet,
+    p: FloatArray,
+    value: Enclosure,
+    g: Enclosure,
+    price: Price | None,
 ) -> float:
     """The tangent has no minimum over an unbounded box; with some of the curvature it may have one."""
     if type(function) is not Quadratic:
@@ -292,27 +304,7 @@ def _lower_by_curvature(
     curvature = curvature_beside([(sparse.csc_array(function.H), 1.0)], np.arange(function.size))
     if curvature is None:
         return -math.inf
-    return float(enclose_sum([value, linear_floor(domain, g, p, curvature)]).lower)
-
-
-def _lower_by_stretching(
-    function: Objective, domain: SimpleSet, p: FloatArray, g: Enclosure
-) -> float:
-    """The tangent at a multiple t p, whose gradient t Hp + c is positive where c is negative.
-
-    Over an orthant its minimum is finite, however little the gradient at p lacks.
-    """
-    if type(function) is not Quadratic and type(function) is not KernelQuadratic:
-        return -math.inf
-    c = function.linear
-    falls = c < 0
-    ratios = -c[falls] / np.maximum((g - c).lower[falls], 0.0)
-    t = float(np.max(ratios, initial=0.0)) * (1 + STRETCH)
-    if not math.isfinite(t):
-        return -math.inf
-    stretched = t * p
-    value, gradient, _ = _value_and_gradient(function, stretched, 0.0)
-    return _lower_by_tangent(domain, stretched, value, gradient)
+    return float(enclose_sum([value, linear_floor(domain, g, p, curvature, price)]).lower)
 
 
 # A function of the user's own, as accurate as stated
@@ -325,6 +317,7 @@ def _by_oracle(
     near: Enclosure | None,
     cuts: FloatArray | None,
     accuracy: float,
+    price: Price | None,
 ) -> Ends:
     """The bounds that hold if the function is as accurate as that.
 
@@ -338,6 +331,8 @@ def _by_oracle(
         Tangents whose mean may say more than that at p.
     accuracy
         That of the function.
+    price
+        Proposes the multipliers of planes.
     """
     value = _stated(float(function.value(p)), accuracy)
     found = []
@@ -345,10 +340,10 @@ def _by_oracle(
         found.append(_stated(function.bound(p), accuracy).lower)
     else:
         g = _stated_vector(function.gradient(p), accuracy)
-        found.append(_lower_by_tangent(domain, p, value, g))
+        found.append(_lower_by_tangent(domain, p, value, g, price))
         if isinstance(function, SmoothFunction):
             found.append(_stated(function.near(p).lower, accuracy).lower)
-        found.append(_lower_by_cuts(function, domain, cuts, accuracy))
+        found.append(_lower_by_cuts(function, domain, cuts, accuracy, price))
     lower = max((float(end) for end in found if not math.isnan(end)), default=-math.inf)
     upper = math.inf if near is None else float(value.upper)
     stated = (
@@ -376,7 +371,11 @@ def _stated_vector(g: FloatArray, accuracy: float) -> Enclosure:
 
 
 def _lower_by_cuts(
-    function: Objective, domain: SimpleSet, cuts: FloatArray | None, accuracy: float
+    function: Objective,
+    domain: SimpleSet,
+    cuts: FloatArray | None,
+    accuracy: float,
+    price: Price | None = None,
 ) -> float:
     """The minimum of the weighted mean of tangents, each at a point of its own."""
     n = domain.size
@@ -398,7 +397,9 @@ def _lower_by_cuts(
         gradient = gradient + g * weight
     total = Enclosure.of(rows[:, 0].copy()).sum()
     mean = gradient / Enclosure(np.full(n, total.mid), np.full(n, total.rad))
-    return float(enclose_sum([constant / total, linear_floor(domain, mean)]).lower)
+    return float(
+        enclose_sum([constant / total, linear_floor(domain, mean, None, None, price)]).lower
+    )
 
 
 # Lemma F2: games
@@ -411,6 +412,7 @@ def bounds_of_game(
     x: FloatArray,
     y: FloatArray,
     accuracy: float | None = None,
+    price: Price | None = None,
 ) -> Ends:
     """Return proven bounds of the value of a game, minimised over x and maximised over y.
 
@@ -424,6 +426,8 @@ def bounds_of_game(
         A point next to each; an end is finite only where the strategy it needs is.
     accuracy
         That of a coupling without a formula; by default the one it states.
+    price
+        Proposes the multipliers of planes.
 
     >>> from klopt.model.sets import Simplex
     >>> half = np.array([0.5, 0.5])
@@ -439,24 +443,31 @@ def bounds_of_game(
         X = feasible_near(left, x)
         Y = feasible_near(right, y)
         if type(coupling) is Bilinear:
-            return _bilinear_ends(coupling, left, right, X, Y)
+            return _bilinear_ends(coupling, left, right, X, Y, price)
         if X is None or Y is None:
             return Ends(-math.inf, math.inf)
-        return _oracle_ends(coupling, left, right, X.mid, Y.mid, accuracy)
+        return _oracle_ends(coupling, left, right, X.mid, Y.mid, accuracy, price)
 
 
 def _bilinear_ends(
-    phi: Bilinear, left: SimpleSet, right: SimpleSet, X: Enclosure | None, Y: Enclosure | None
+    phi: Bilinear,
+    left: SimpleSet,
+    right: SimpleSet,
+    X: Enclosure | None,
+    Y: Enclosure | None,
+    price: Price | None,
 ) -> Ends:
     """Lemma F2 for points of both sets: enclosures that hold a strategy of each, or None."""
     lower = -math.inf
     upper = math.inf
     sizes = np.abs(phi.M)
     if Y is not None:
-        reply = linear_floor(left, _plus(_times(phi.M, sizes, Y), phi.left))
+        best = _plus(_times(phi.M, sizes, Y), phi.left)
+        reply = linear_floor(left, best, None, None, price)
         lower = float(enclose_sum([_payoff(phi.right, Y), reply]).lower)
     if X is not None:
-        reply = linear_floor(right, -_plus(_times(phi.M.T, sizes.T, X), phi.right))
+        best = -_plus(_times(phi.M.T, sizes.T, X), phi.right)
+        reply = linear_floor(right, best, None, None, price)
         upper = float(enclose_sum([_payoff(phi.left, X), -reply]).upper)
     return _ends(lower, upper, "the best reply to y", "the best reply to x")
 
@@ -486,6 +497,7 @@ def _oracle_ends(
     x: FloatArray,
     y: FloatArray,
     accuracy: float,
+    price: Price | None,
 ) -> Ends:
     """The best replies to the gradients, if the coupling is as accurate as stated.
 
@@ -497,11 +509,13 @@ def _oracle_ends(
         Points of the sets, up to rounding.
     accuracy
         That of the coupling.
+    price
+        Proposes the multipliers of planes.
     """
     value = _stated(phi.value(x, y), accuracy)
     gradient_x, gradient_y = phi.gradients(x, y)
-    reply = linear_floor(left, _stated_vector(gradient_x, accuracy), x)
-    counter = linear_floor(right, -_stated_vector(gradient_y, accuracy), y)
+    reply = linear_floor(left, _stated_vector(gradient_x, accuracy), x, None, price)
+    counter = linear_floor(right, -_stated_vector(gradient_y, accuracy), y, None, price)
     stated = f"for a coupling with values right up to {accuracy:.1g} (1 + |value|), as stated"
     return _ends(
         float(enclose_sum([value, reply]).lower),

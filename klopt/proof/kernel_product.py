@@ -26,6 +26,7 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.proof.enclosure import ETA, UNIT_ROUNDOFF, Enclosure, enlarged, gamma, round_up
+from klopt.proof.time_budget import exhausted
 
 __all__ = ["enclose_in_blocks", "enclose_in_slices", "entry_bounds"]
 
@@ -100,6 +101,11 @@ def enclose_in_slices(
     rad = np.empty(n)
     left = len(v) * 2.0 ** (1 - SLICES * bits)
     for start in range(0, n, ROWS):
+        # What there is no time for may be any number.
+        if exhausted():
+            mid[start:] = 0.0
+            rad[start:] = np.inf
+            break
         rows = slice(start, min(start + ROWS, n))
         scaled, exponents = _scaled(K[rows])
         shifts = exponents + v_exponent[0]
@@ -109,7 +115,8 @@ def enclose_in_slices(
         columns += [term[rows, None] for term in addends]
         table = np.hstack(columns)
         mid[rows] = [_sum(row) for row in table.tolist()]
-        rad[rows] = np.ldexp(left, shifts) + (table.shape[1] + 4) * ETA
+        rad[rows] = np.ldexp(left, shifts) + table.shape[1] * ETA
+    # This covers the underflow of the first term.
     rad = enlarged(rad + UNIT_ROUNDOFF * np.abs(mid))
     sure = np.isfinite(mid) & np.isfinite(rad)
     return Enclosure(np.where(sure, mid, 0.0), np.where(sure, rad, np.inf))

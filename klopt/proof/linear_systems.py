@@ -20,6 +20,11 @@ adds at most e times its norm there to |r_i|.
 
 **Lemma S2b (sparse rows).** If BB' - t I = L D L' + E with D >= 0, the smallest singular value of B is
 at least sqrt(t - ||E||): L D L' is positive semidefinite whatever L is.
+
+Rows are scaled by powers of two to about unit size, from 1e-250 or more: what underflows, here or
+where B was computed, is at most 2^-240 in each entry, and d at most 2^100 times as long as r. That is
+less than a millionth of the roundings that are charged, and the factors that cover the evaluation
+of their bounds cover it.
 """
 
 from __future__ import annotations
@@ -31,6 +36,8 @@ import numpy as np
 from scipy import sparse
 
 from klopt.arrays import FloatArray
+from klopt.model.fill import dense_fits, gram_fits, is_large
+from klopt.model.sparse_factor import shifted_factors
 from klopt.proof.directed import difference_down, norm_up, quotient_up, row_norms, sum_up
 from klopt.proof.enclosure import (
     INFLATION,
@@ -40,40 +47,25 @@ from klopt.proof.enclosure import (
     enclose_product,
     gamma,
 )
-from klopt.proof.fill import can_be_factored, fits
-from klopt.proof.time_budget import exhausted, remaining
+from klopt.proof.time_budget import remaining
 
 __all__ = ["shortest_correction"]
 
-MAX_FLOPS = 1.6e11
-"""Operations that the proof of one correction may take."""
-FLOPS_PER_SECOND = 4e9
-"""Of a slow core: what a time limit allows for."""
-MANY_ROWS = 600
-"""Rows beyond which a sparse factor is tried before a dense one."""
+ROUNDED = 4 * UNIT_ROUNDOFF
+"""The relative error of numbers that have been multiplied by two others, one of them a root."""
 SMALLEST_ROW = 1e-250
 """Entries of smaller rows may have lost digits to underflow."""
-UNDERFLOW = 2.0**-110
-"""What underflow may have taken from an entry of a row of unit size."""
 SMALLEST_SQUARE = 1e-25
 """Of the entries of a row that only it has: smaller ones make long corrections."""
-MAX_ENTRIES = 6e7
-"""Entries of a dense matrix on the way."""
-MAX_DENSITY = 0.1
-"""Share of entries of BB' beyond which it counts as dense."""
-SPARSE_PRODUCT = 5.0
-"""How much longer a product of sparse factors takes than their factorisation ..."""
-FACTOR_PASSES = 2 * (1 + SPARSE_PRODUCT)
-"""... and what both take for two shifts, in factorisations."""
 
 
-def shortest_correction(B: Any, r: Enclosure, relative_error: float = 0.0) -> float:
+def shortest_correction(B: Any, r: Enclosure, relative_error: float = ROUNDED) -> float:
     """Return a bound of ||d|| over the shortest d with B d = -r, for every r enclosed; inf without.
 
     Parameters
     ----------
     B
-        Dense or sparse, m x k; an enclosure of a dense matrix.
+        Dense or sparse, m x k.
     r
         What the system lacks, m entries.
     relative_error
@@ -86,10 +78,6 @@ def shortest_correction(B: Any, r: Enclosure, relative_error: float = 0.0) -> fl
     >>> shortest_correction(np.array([[1.0], [1.0]]), Enclosure.of(np.ones(2)))
     inf
     """
-    radius: Any = 0.0
-    if isinstance(B, Enclosure):
-        radius = B.rad
-        B = B.mid
     m, k = B.shape
     if not m:
         return 0.0
@@ -108,23 +96,18 @@ def shortest_correction(B: Any, r: Enclosure, relative_error: float = 0.0) -> fl
     else:
         rows = B * unit[:, None]
     right = r * unit
-    # Entries that have underflowed, here or on the way here, count with an error of their own.
-    spread: Any = UNDERFLOW
-    if np.ndim(radius):
-        spread = radius * unit[:, None] * INFLATION + UNDERFLOW
 
     # Cheap lemmas first.
     if _is_sparse(rows):
         bound = _by_disjoint_rows(rows, right, relative_error)
-        if bound == math.inf and m > MANY_ROWS:
+        if bound == math.inf and is_large(m):
             bound = _by_sparse_factor(rows, right, relative_error)
         if bound < math.inf:
             return bound
-    affordable = min(MAX_FLOPS, FLOPS_PER_SECOND * max(remaining(), 0.0))
-    if 8.0 * m**3 > affordable:
+    if not gram_fits(m, remaining()):
         return math.inf
-    bound = _by_gram(rows, right, relative_error, spread)
-    if bound < math.inf or 4.0 * m * m * k > affordable or float(m) * k > MAX_ENTRIES:
+    bound = _by_gram(rows, right, relative_error)
+    if bound < math.inf or not dense_fits(m, k, remaining()):
         return bound
 
     dense = rows.toarray() if _is_sparse(rows) else rows
@@ -133,7 +116,7 @@ def shortest_correction(B: Any, r: Enclosure, relative_error: float = 0.0) -> fl
         return math.inf
     # Where a factor is nearly singular the products overflow, and nothing is proven.
     with np.errstate(over="ignore", invalid="ignore"):
-        C = enclose_product(T.T, Enclosure(dense, relative_error * np.abs(dense) + spread))
+        C = enclose_product(T.T, Enclosure(dense, relative_error * np.abs(dense)))
         sigma = _smallest_singular_value(C)
         lengths = enclose_norm(enclose_product(T.T, right))
     return quotient_up(float(lengths.upper), sigma)
@@ -151,9 +134,9 @@ def _by_disjoint_rows(B: Any, r: Enclosure, relative_error: float) -> float:
     used = alone[B.indices]
     row = np.repeat(np.arange(m), np.diff(B.indptr))[used]
     data = B.data[used]
-    # The least that the entries of the exact B can be: 0 where they may be.
-    least = np.maximum(np.abs(data) * (1 - relative_error) - UNDERFLOW, 0.0)
-    squares = np.bincount(row, weights=least * least, minlength=m) / INFLATION
+    # The least that the entries of the exact B can be.
+    least = np.maximum(np.abs(data) * (1 - relative_error), 0.0)
+    squares = np.bincount(row, weights=least * least, minlength=m).astype(float)
     own = squares > SMALLEST_SQUARE
     if 2 * np.count_nonzero(own) < m:
         return math.inf
@@ -165,13 +148,14 @@ def _by_disjoint_rows(B: Any, r: Enclosure, relative_error: float) -> float:
         if not first < math.inf:
             return math.inf
         # The most that d' moves the other rows, over all matrices within the error.
-        norms = row_norms(shared) * (1 + relative_error) + k * UNDERFLOW
-        right = r + Enclosure(np.zeros(m), norms * first * INFLATION)
+        norms = row_norms(shared) * (1 + relative_error)
+        right = r + Enclosure(np.zeros(m), norms * first)
     second = norm_up((right[own] / Enclosure.of(squares[own]).sqrt()).magnitude)
-    return norm_up(np.array([first, second]))
+    # INFLATION covers the roundings of sums of squares, and underflow.
+    return norm_up(np.array([first, second])) * INFLATION
 
 
-def _by_gram(B: Any, r: Enclosure, relative_error: float, spread: Any) -> float:
+def _by_gram(B: Any, r: Enclosure, relative_error: float) -> float:
     """Lemmas S1 and S2 with CC' = T'(BB')T; inf where B is too ill conditioned for it."""
     from scipy.linalg.lapack import dpotrf, dtrtri
 
@@ -187,7 +171,6 @@ def _by_gram(B: Any, r: Enclosure, relative_error: float, spread: Any) -> float:
     # The Frobenius norm of what the exact B may differ by, and of what BB' then does:
     # |B||B'| has a norm of at most ||B||^2.
     error = relative_error * size
-    error += norm_up(spread) if np.ndim(spread) else m * k * UNDERFLOW
     off = gamma(terms) * size**2 + (2 * size + error) * error
     L, failed = dpotrf(G, lower=1, clean=1)
     if failed:
@@ -210,43 +193,18 @@ def _root_of_rest(alpha: float) -> float:
 
 
 def _by_sparse_factor(B: Any, r: Enclosure, relative_error: float) -> float:
-    """Lemma S2b, with L and D from a sparse factorisation without pivoting; inf where it fails."""
-    from scipy.sparse.linalg import splu
-
-    m = B.shape[0]
+    """Lemma S2b, with t, L and D as they are proposed; inf where they prove nothing."""
     G = sparse.csc_array(B @ B.T)
-    if G.nnz > MAX_DENSITY * m * m or not can_be_factored(G, FACTOR_PASSES):
-        return math.inf
     size = abs(B)
-    # The largest row sum of |fl(BB') - BB'|, by the longest row; of what has underflowed, too.
-    longest = int(np.max(np.diff(B.indptr)))
-    share = gamma(longest) + (2 + relative_error) * relative_error
-    off = float(np.max(size @ (size.T @ np.ones(m)))) * share + 4.0 * m * longest * UNDERFLOW
-    for t in (1e-6, 1e-11):
-        if exhausted():
-            return math.inf
-        shifted = sparse.csc_array(G - t * sparse.eye_array(m))
-        try:
-            factor = splu(
-                shifted,
-                permc_spec="MMD_AT_PLUS_A",
-                diag_pivot_thresh=0.0,
-                options={"SymmetricMode": True},
-            )
-        except RuntimeError:
+    ones = np.ones(G.shape[0])
+    # The largest row sum of |fl(BB') - BB'|, by the longest row.
+    share = gamma(int(np.max(np.diff(B.indptr)))) + (2 + relative_error) * relative_error
+    off = float(np.max(size @ (size.T @ ones))) * share
+    for t, order, L, D in shifted_factors(G, remaining()):
+        if (D < 0).any() or not np.array_equal(np.sort(order), np.arange(ones.size)):
             continue
-        D = factor.U.diagonal()
-        if not (np.array_equal(factor.perm_r, factor.perm_c) and (D > 0).all()):
-            continue
-        order = np.argsort(factor.perm_r)
-        # The product LDL' takes longer than the factor itself.
-        lengths = np.diff(factor.L.indptr).astype(float)
-        if not fits(SPARSE_PRODUCT * float(lengths @ lengths)):
-            return math.inf
-        L = sparse.csr_array(factor.L)
+        placed = sparse.csr_array((G - t * sparse.eye_array(ones.size))[order][:, order])
         scaled = sparse.csr_array(sparse.diags_array(D) @ L.T)
-        placed = sparse.csr_array(shifted[order][:, order])
-        ones = np.ones(m)
         rows = abs(placed - L @ scaled) @ ones
         # The roundings of the products, of DL' and of G - t I.
         length = int(np.max(np.diff(L.indptr)))

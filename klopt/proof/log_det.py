@@ -17,8 +17,15 @@ SAS' is positive definite for S'S = G + E, and
 the difference is log det(I + CE); det(I + t CE) has no zero for 0 <= t <= 1, and the eigenvalues of
 I + A(G + tE), which are real, cannot change their sign.
 
-**Lemma D3 (congruence).** With H = |F| + rad F + rad F / g, g = gamma_2n and rad A the radius of A,
-the computed FAF' is within H (g |A| + rad A) H' of the exact one (Lemma E2, twice).
+**Lemma D3 (congruence).** With H = |F| + rad F + rad F / g, g = gamma_{2n+1} and rad A the radius of
+A, the computed FAF' is within H (g |A| + rad A) H' of the exact one (Lemma E2, twice).
+
+**Lemma D4 (response).** C of Lemma D2 is A - AF'(I + FAF')^-1 FA, so that with Lemma D1 for X and
+tau of I + FAF' and with the computed XFA, F of r rows and A of n,
+
+    ||C||_F <= a + (||XFA||_F + ||X||_F (f rad A + a rad F + gamma_{n+r} f a))^2 / (1 - tau),
+
+a and f being Frobenius norms of A and F with those of their radii (Lemma E2 by Frobenius norms).
 """
 
 from __future__ import annotations
@@ -30,7 +37,7 @@ from typing import cast
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.proof.directed import norm_up, product_up, quotient_up, sum_up
+from klopt.proof.directed import difference_down, norm_up, product_up, quotient_up, sum_up
 from klopt.proof.enclosure import (
     ELEMENTARY_ULPS,
     ETA,
@@ -40,7 +47,6 @@ from klopt.proof.enclosure import (
     EnclosureLike,
     enclose_norm,
     enclose_sum,
-    enlarged,
     gamma,
 )
 
@@ -88,8 +94,9 @@ def enclose_log_det(A: EnclosureLike) -> LogDet:
     n = len(M)
     if not n:
         return LogDet(Enclosure(0.0, 0.0), np.zeros((0, 0)), 0.0)
-    if not (np.isfinite(M.mid).all() and np.isfinite(M.rad).all()):
-        return LogDet(NOTHING, None, math.inf)
+    with np.errstate(over="ignore"):
+        if not np.isfinite(M.mid + M.rad).all():
+            return LogDet(NOTHING, None, math.inf)
     L, failed = dpotrf(M.mid, lower=1, clean=1)
     if not failed:
         X, failed = dtrtri(L, lower=1)
@@ -101,37 +108,22 @@ def enclose_log_det(A: EnclosureLike) -> LogDet:
     tau = enclose_norm(T).upper
     if not tau < 0.5:
         return LogDet(NOTHING, None, math.inf)
-    # tau^2 / (2 (1 - tau)) <= tau^2 for tau < 1/2.
-    rest = Enclosure(0.0, enlarged(tau * tau))
-    trace = _total(T.mid.diagonal(), float(T.rad.trace()))
-    return LogDet(_minus_twice_logs(X.diagonal(), [trace, rest]), cast(FloatArray, X), tau)
-
-
-def _minus_twice_logs(x: FloatArray, plus: list[Enclosure]) -> Enclosure:
-    """-2 sum_i log|x_i| and a few other terms; Lemma E3 for each logarithm."""
-    logs = np.log(np.abs(x))
-    error = 2 * ELEMENTARY_ULPS * UNIT_ROUNDOFF * float(np.abs(logs).sum())
-    return enclose_sum([_total(-2.0 * logs, 2 * error), *plus])
-
-
-def _total(terms: FloatArray, spread: float) -> Enclosure:
-    """The sum of a vector, its midpoint correctly rounded; `spread` is the sum of its radii."""
-    if not (math.isfinite(spread) and np.isfinite(terms).all()):
-        return NOTHING
-    try:
-        total = math.fsum(terms.tolist())
-    except OverflowError:
-        return NOTHING
-    return Enclosure(total, enlarged(spread + UNIT_ROUNDOFF * abs(total), terms.size))
+    # Lemma E3: twice a logarithm is off by twice 4 units in the last place, of at most 2 u each.
+    logs = np.log(np.abs(X.diagonal()))
+    off = 4 * ELEMENTARY_ULPS * UNIT_ROUNDOFF * math.fsum(np.abs(logs).tolist())
+    # tau^2 / (2 (1 - tau)) <= tau^2 for tau < 1/2. Radii are enlarged for a few roundings.
+    radii = (off, math.fsum(T.rad.diagonal().tolist()), tau * tau)
+    terms = np.concatenate((-2.0 * logs, T.mid.diagonal()))
+    value = enclose_sum([Enclosure(0.0, radius) for radius in radii], terms)
+    return LogDet(value, cast(FloatArray, X), tau)
 
 
 def _plus_identity(A: Enclosure, factor: float) -> Enclosure:
     """A + factor I, for the factor 1 or -1; A is written over."""
     step = len(A) + 1
-    A.mid.flat[::step] += factor
-    # One more rounding (Lemma E1).
-    error = A.rad.diagonal() + UNIT_ROUNDOFF * np.abs(A.mid.diagonal())
-    A.rad.flat[::step] = enlarged(error)
+    diagonal = Enclosure(A.mid.diagonal(), A.rad.diagonal()) + factor
+    A.mid.flat[::step] = diagonal.mid
+    A.rad.flat[::step] = diagonal.rad
     return A
 
 
@@ -149,7 +141,8 @@ def enclose_congruence(F: EnclosureLike, A: EnclosureLike) -> Enclosure:
     mid = left @ middle @ left.T
     H = np.abs(left)
     if left_rad is not None:
-        H += left_rad * ((1 + 1 / g) * INFLATION)
+        # 1 + 1/g, as g is far below what the last factor adds.
+        H += left_rad / g * INFLATION
     inner = g * np.abs(middle)
     # This product may underflow where H is large.
     inner += ETA
@@ -200,23 +193,24 @@ def enclose_relative_log_det(
     if found.X is None or remainder == 0:
         return found.value
 
-    # C = A - AF'(I + FAF')^-1 FA, by the norms of both terms; Lemma E2 by Frobenius norms.
+    # Lemma D4.
     half = found.X @ (factor @ middle)
-    size = norm_up(middle)
-    factor_size = norm_up(factor)
-    off = 0.0
-    if middle_rad is not None:
-        off = norm_up(middle_rad)
-        size += off
-    off += product_up(2 * gamma(2 * len(middle) + 16), size)
-    if factor_rad is not None:
-        spread = norm_up(factor_rad)
-        factor_size += spread
-        off += quotient_up(product_up(2.0, size, spread), factor_size)
-    half_size = norm_up(half) + product_up(norm_up(found.X), factor_size, off)
-    square = quotient_up(product_up(half_size, half_size), 1 - found.defect)
-    response = (size + square) * INFLATION
-    return found.value + log_det_change(response, remainder)
+    size, spread = _sizes(middle, middle_rad)
+    factor_size, factor_spread = _sizes(factor, factor_rad)
+    error = sum_up(
+        product_up(factor_size, spread),
+        product_up(size, factor_spread),
+        product_up(gamma(sum(factor.shape)), factor_size, size),
+    )
+    half_size = sum_up(norm_up(half), product_up(norm_up(found.X), error))
+    square = quotient_up(product_up(half_size, half_size), difference_down(1.0, found.defect))
+    return found.value + log_det_change(sum_up(size, square), remainder)
+
+
+def _sizes(mid: FloatArray, rad: FloatArray | None) -> tuple[float, float]:
+    """Bounds of the Frobenius norms of what is enclosed, and of its radius."""
+    spread = 0.0 if rad is None else norm_up(rad)
+    return sum_up(norm_up(mid), spread), spread
 
 
 def log_det_change(C_norm: float, E_norm: float) -> Enclosure:

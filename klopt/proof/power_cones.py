@@ -5,9 +5,9 @@
 with positive whole numbers w_i.
 
 **Lemma P1 (corner).** The mean x^a grows with each x_i >= 0. So all (x, z) with x >= l >= 0 and
-|z| <= t lie in K if (l, t) does; this is sum_i w_i log l_i >= W log t, or t = 0, or t <= min l_i. The
-logarithms are balls of many bits (Arb); where those do not decide, l_1^w_1 .. l_k^w_k >= t^W may be
-compared in rationals.
+|z| <= t lie in K if (l, t) does; this is l_1^w_1 .. l_k^w_k >= t^W, or t = 0, or t <= min l_i. Powers
+are compared in rationals where W is small, otherwise sum_i w_i log l_i > W log t in balls of many
+bits (Arb), where equality is not decided.
 
 **Lemma P2 (dual).** (u, v) lies in K* if and only if (u_1/a_1, .., u_k/a_k, v) lies in K: by the
 inequality of means, u'x = sum_i a_i (u_i x_i / a_i) >= (u/a)^a x^a, with equality for suitable x.
@@ -24,12 +24,12 @@ from klopt.proof.enclosure import Enclosure, round_down, round_up
 
 __all__ = ["dual_power_room", "in_dual_power_cones", "in_power_cones"]
 
-BITS = (80, 320, 1280)
-"""The precisions of the logarithms, one after the other until they decide."""
+BITS = 1280
+"""The precision of the logarithms."""
 MAX_EXACT_POWER = 64
 """The largest W for which powers are compared in rationals."""
-ROOM_TRIALS = 20
-"""How often the room around multipliers is tried, each time an eighth."""
+ROOM_TRIALS = 18
+"""How often the room around multipliers is tried, each time an eighth: the last is below rounding."""
 
 
 def in_power_cones(cones: tuple[Weights, ...], s: Enclosure) -> bool:
@@ -66,8 +66,6 @@ def dual_power_room(cones: tuple[Weights, ...], y: FloatArray) -> FloatArray:
         size = float(np.min(part[:-1]))
         for trial in range(1, ROOM_TRIALS + 1):
             radius = size * 8.0**-trial
-            if not radius > 0:
-                break
             if _is_inside(weights, Enclosure(part, np.full(part.size, radius)), dual=True):
                 room[rows] = radius
                 break
@@ -112,22 +110,15 @@ def _decided(weights: Weights, corner: list[float], top: float, dual: bool) -> b
     from flint import arb, fmpq
 
     total = sum(weights)
-    for bits in BITS:
-        with working_bits(bits):
-            depth = -total * arb(top).log()
-            for weight, entry in zip(weights, corner, strict=True):
-                share = arb(entry) if not dual else arb(entry) * total / weight
-                depth += weight * share.log()
-            if depth > 0:
-                return True
-            if depth < 0:
-                return False
-    if total > MAX_EXACT_POWER:
-        return False
-    product = fmpq(1)
-    for weight, entry in zip(weights, corner, strict=True):
-        factor = fmpq(*entry.as_integer_ratio())
-        if dual:
-            factor = factor * total / weight
-        product *= factor**weight
-    return bool(product >= fmpq(*top.as_integer_ratio()) ** total)
+    if total <= MAX_EXACT_POWER:
+        product = fmpq(1)
+        for weight, entry in zip(weights, corner, strict=True):
+            share = fmpq(*entry.as_integer_ratio())
+            product *= (share * total / weight if dual else share) ** weight
+        return bool(product >= fmpq(*top.as_integer_ratio()) ** total)
+    with working_bits(BITS):
+        depth = -total * arb(top).log()
+        for weight, entry in zip(weights, corner, strict=True):
+            ball = arb(entry)
+            depth += weight * (ball * total / weight if dual else ball).log()
+        return bool(depth > 0)

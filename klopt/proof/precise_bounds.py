@@ -159,7 +159,7 @@ def _flaw(statement: ConeStatement, witness: PreciseWitness, size: int) -> str:
     if parts.ndim != 2 or parts.shape[1] != size or not np.isfinite(parts).all():
         return "the witness is not finite"
     moved = witness.moved
-    if moved.min(initial=0) < 0 or moved.max(initial=0) >= size:
+    if ((moved < 0) | (moved >= size)).any():
         return "the witness names a place that does not exist"
     return ""
 

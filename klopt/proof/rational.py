@@ -48,7 +48,6 @@ __all__ = [
     "check_rational_farkas",
     "check_rational_primal",
     "check_rational_ray",
-    "decimal",
     "floats_around",
     "is_linear",
     "rational_rows",
@@ -58,9 +57,6 @@ Number: TypeAlias = Fraction | float
 """A rational number; of floats only inf and -inf, for a right-hand side that does not exist."""
 Entries: TypeAlias = tuple[tuple[int, Fraction], ...]
 """The entries (column, value) of one row that are not 0."""
-
-MAX_DECIMAL_EXPONENT = 400
-"""No float64 needs more; a text such as 1e999999999 must not fill the memory."""
 
 
 class IntegerRow(NamedTuple):
@@ -163,29 +159,6 @@ def rational_rows(A: SparseMatrix) -> tuple[Entries, ...]:
         entries = zip(columns[start:end], values[start:end], strict=True)
         rows.append(tuple((column, value) for column, value in entries if value))
     return tuple(rows)
-
-
-def decimal(text: str) -> Number:
-    """Return the number that a decimal text states, without rounding; Fortran's D counts as E.
-
-    >>> decimal("-1.25D1"), decimal("Inf")
-    (Fraction(-25, 2), inf)
-    """
-    word = text.strip()
-    # Words such as "inf" hold no exponent.
-    if not word[-1:].isdigit() and word[-1:] != ".":
-        value = float(word)
-        if not isinf(value):
-            raise ValueError(f"{text!r} is not a decimal number")
-        return value
-    word = word.replace("D", "E").replace("d", "e")
-    rounded = float(word)  # refuses what is no decimal, such as 1/3
-    if isinf(rounded):
-        return rounded
-    exponent = word.lower().partition("e")[2]
-    if exponent and abs(int(exponent)) > MAX_DECIMAL_EXPONENT:
-        raise ValueError(f"{text!r} has an exponent beyond {MAX_DECIMAL_EXPONENT}")
-    return Fraction(word)
 
 
 def floats_around(value: Fraction) -> tuple[float, float]:

@@ -14,9 +14,10 @@ goes first, which keeps the fill small.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from klopt.arrays import MatrixLike, SparseMatrix, csc
 from klopt.errors import InvalidProblem
@@ -29,6 +30,8 @@ __all__ = ["rational_psd"]
 
 MAX_WORK = 1e9
 """What may be done, in updates of an entry times the bits it may have: some three seconds."""
+ENTRIES_BETWEEN_LOOKS = 10_000
+"""Entries that are read before the clock is looked at again: some hundredths of a second."""
 
 
 def rational_psd(P: MatrixLike, max_work: float = MAX_WORK) -> bool | None:
@@ -46,11 +49,15 @@ def rational_psd(P: MatrixLike, max_work: float = MAX_WORK) -> bool | None:
     if np.any(diagonal < 0):
         return False
 
-    rows = _rows(matrix)
     # Loads a tenth of a second of other modules: for those who need it.
     from scipy.sparse.csgraph import connected_components
 
     count, labels = connected_components(matrix, directed=False)
+    if _least_work(matrix, labels) > max_work:
+        return None
+    rows = _rows(matrix)
+    if rows is None:
+        return None
     members: list[list[int]] = [[] for _ in range(count)]
     for index, label in enumerate(labels.tolist()):
         members[label].append(index)
@@ -60,10 +67,11 @@ def rational_psd(P: MatrixLike, max_work: float = MAX_WORK) -> bool | None:
     orders = []
     work = 0.0
     for block in blocks:
-        order, updates = _order(block, rows)
         bits = max(_bits(value) for index in block for value in rows[index].values())
-        work += updates * bits * len(block)
-        if work > max_work or exhausted():
+        cost = bits * len(block)
+        order, updates = _order(block, rows, (max_work - work) / cost)
+        work += updates * cost
+        if work > max_work or len(order) < len(block) or exhausted():
             return None
         orders.append(order)
 
@@ -74,24 +82,38 @@ def rational_psd(P: MatrixLike, max_work: float = MAX_WORK) -> bool | None:
     return True
 
 
-def _rows(matrix: SparseMatrix) -> list[dict[int, Fraction]]:
+def _least_work(matrix: SparseMatrix, labels: npt.NDArray[np.integer[Any]]) -> float:
+    """What is to be done at least: each entry above the diagonal changes one, and has a bit."""
+    coordinates = matrix.tocoo()
+    above = coordinates.row < coordinates.col
+    entries = np.bincount(labels[coordinates.row[above]], minlength=labels.max(initial=0) + 1)
+    return float(entries @ np.bincount(labels).astype(float))
+
+
+def _rows(matrix: SparseMatrix) -> list[dict[int, Fraction]] | None:
+    """The entries of each row; None when time is up."""
     coordinates = matrix.tocoo()
     rows: list[dict[int, Fraction]] = [{} for _ in range(coordinates.shape[0])]
     entries = zip(
         coordinates.row.tolist(), coordinates.col.tolist(), coordinates.data.tolist(), strict=True
     )
-    for row, column, value in entries:
+    for number, (row, column, value) in enumerate(entries):
+        if number % ENTRIES_BETWEEN_LOOKS == 0 and exhausted():
+            return None
         if value:
             rows[row][column] = Fraction(value)
     return rows
 
 
-def _order(block: list[int], rows: list[dict[int, Fraction]]) -> tuple[list[int], int]:
-    """In which order rows are taken off, fewest entries first, and how many entries that changes."""
+def _order(block: list[int], rows: list[dict[int, Fraction]], most: float) -> tuple[list[int], int]:
+    """In which order rows are taken off, fewest entries first, and how many entries that changes.
+
+    The order is not finished where that is more than `most`, or time is up.
+    """
     neighbours = {index: set(rows[index]) - {index} for index in block}
     order = []
     updates = 0
-    while neighbours:
+    while neighbours and updates <= most and not exhausted():
         pivot = min(neighbours, key=lambda index: (len(neighbours[index]), index))
         around = neighbours.pop(pivot)
         order.append(pivot)

@@ -281,7 +281,7 @@ class _PartialSolution:
                 shared[key] = denominator
         for key, total in sums.items():
             right = right - fmpq(total, shared[key])
-        return right if divisor == 1 else right / divisor
+        return right / divisor
 
     def values(self) -> list[fmpq]:
         from flint import fmpq

@@ -28,6 +28,8 @@ of a class derived from one, which may be another set.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
@@ -62,12 +64,12 @@ from klopt.proof.semidefinite import (
     radius_norm,
 )
 
-__all__ = ["feasible_near", "is_known", "linear_floor", "squared_reach"]
+__all__ = ["Price", "feasible_near", "is_known", "linear_floor", "squared_reach"]
 
 ROOT_TWO = Enclosure(math.sqrt(2.0), math.ulp(1.0))
 """The square root of 2, which scales the entries of `svec` off the diagonal."""
-LARGE = 1e100
-"""Stands for an infinite term of a plane where its multiplier is chosen."""
+Price: TypeAlias = Callable[[BoxPlane, Enclosure, FloatArray | None], float]
+"""Proposes the multiplier of a plane for a linear function and curvatures; any is right."""
 SHIFTS = (0.0, 2.0, 64.0)
 """Multiples of the shift of Rump's test that a matrix may need to be proven semidefinite."""
 
@@ -91,6 +93,7 @@ def linear_floor(
     g: Enclosure,
     x: FloatArray | None = None,
     curvature: FloatArray | None = None,
+    price: Price | None = None,
 ) -> float:
     """Return a lower bound of g'(z - x) over all z of the set; -inf where none is proven.
 
@@ -105,6 +108,8 @@ def linear_floor(
     curvature
         Entries m_i >= 0: the bound is that of g'(z - x) + sum_i m_i (z_i - x_i)^2 / 2 instead. Only
         boxes use it.
+    price
+        Proposes the multipliers of planes (`klopt.witness.plane_prices`); 0 without.
 
     >>> linear_floor(Simplex(3), Enclosure.of(np.array([2.0, 1.0, 3.0]))) <= 1.0
     True
@@ -115,10 +120,10 @@ def linear_floor(
     -inf
     """
     if type(domain) is Product:
-        return _floor_of_product(domain, g, x, curvature)
+        return _floor_of_product(domain, g, x, curvature, price)
     if type(domain) is BoxPlane:
         start = np.zeros(domain.size) if x is None else x
-        return _floor_of_box(domain, g, start, curvature)
+        return _floor_of_box(domain, g, start, curvature, price)
 
     minimum = _minimum(domain, g)
     if x is not None:
@@ -157,7 +162,11 @@ def _minimum(domain: SimpleSet, g: Enclosure) -> Enclosure:
 
 
 def _floor_of_product(
-    domain: Product, g: Enclosure, x: FloatArray | None, curvature: FloatArray | None
+    domain: Product,
+    g: Enclosure,
+    x: FloatArray | None,
+    curvature: FloatArray | None,
+    price: Price | None,
 ) -> float:
     mids = domain.split(g.mid)
     rads = domain.split(g.rad)
@@ -165,7 +174,7 @@ def _floor_of_product(
     starts = none if x is None else domain.split(x)
     curvatures = none if curvature is None else domain.split(curvature)
     parts = [
-        linear_floor(member, Enclosure(mid, rad), start, bend)
+        linear_floor(member, Enclosure(mid, rad), start, bend, price)
         for member, mid, rad, start, bend in zip(
             domain.sets, mids, rads, starts, curvatures, strict=True
         )
@@ -174,13 +183,17 @@ def _floor_of_product(
 
 
 def _floor_of_box(
-    domain: BoxPlane, g: Enclosure, x: FloatArray, curvature: FloatArray | None
+    domain: BoxPlane,
+    g: Enclosure,
+    x: FloatArray,
+    curvature: FloatArray | None,
+    price: Price | None,
 ) -> float:
     """Lemma S1 for a box in the variable d = z - x, with Lemma S2 where there is curvature."""
     constant = Enclosure.of(0.0)
     r = g
-    if domain.normal is not None:
-        lam = _multiplier(domain, g, curvature)
+    if domain.normal is not None and price is not None:
+        lam = float(price(domain, Enclosure(g.mid.copy(), g.rad.copy()), curvature))
         r = g - Enclosure.of(domain.normal) * lam
         # lam (offset - normal'x), which is 0 up to rounding for an x of the set.
         constant = (domain.offset - enclose_product(domain.normal, x)) * lam
@@ -194,12 +207,10 @@ def _floor_of_box(
     if curvature is not None:
         with np.errstate(divide="ignore"):
             dips = -round_up(round_up(r.magnitude**2) / (2 * curvature))
-        terms = np.maximum(terms, np.where(np.isnan(dips), -np.inf, dips))
-    if not np.isfinite(terms).all():
-        return -math.inf
-    # `fsum` is correctly rounded: the next float below it is below the sum.
-    total = float(round_down(math.fsum(terms.tolist())))
-    return float(_number(enclose_sum([constant, total]).lower))
+        # What is not a number bounds nothing.
+        terms = np.fmax(terms, dips)
+    # An infinite term leaves nothing known.
+    return float(enclose_sum([constant], terms).lower)
 
 
 def _lowest_product(r: Enclosure, d: FloatArray) -> FloatArray:
@@ -209,43 +220,12 @@ def _lowest_product(r: Enclosure, d: FloatArray) -> FloatArray:
     ends = []
     for end in (r.mid - r.rad, r.mid + r.rad):
         with np.errstate(invalid="ignore", over="ignore"):
-            product = np.where(vanishes, 0.0, end * d)
+            product = end * d
         # One rounding of the end, one of the product, and those of this line.
         slack = np.where(np.isfinite(product), 2 * UNIT_ROUNDOFF * np.abs(product), 0.0)
         ends.append(round_down(round_down(product - slack)))
     lowest = np.where(vanishes, 0.0, np.minimum(*ends))
     return np.where(np.isnan(lowest), -np.inf, lowest)
-
-
-def _multiplier(domain: BoxPlane, g: Enclosure, curvature: FloatArray | None) -> float:
-    """A good lam: any is right, so that this is a proposal in plain floats.
-
-    Below its price g_i / normal_i a term normal_i z_i of the plane is at its minimum, above it at its
-    maximum; the best lam is the price at which the terms add up to the offset.
-    """
-    assert domain.normal is not None
-    seen = np.flatnonzero(domain.normal)
-    if not seen.size:
-        return 0.0
-    normal = domain.normal[seen]
-    at_lower = normal * domain.lower[seen]
-    at_upper = normal * domain.upper[seen]
-    low = np.minimum(at_lower, at_upper)
-    high = np.maximum(at_lower, at_upper)
-    price = g.mid[seen] / normal
-    order = np.argsort(price)
-    ranges = np.minimum(high, LARGE) - np.maximum(low, -LARGE)
-    filled = np.maximum(low, -LARGE).sum() + np.cumsum(ranges[order])
-    pivot = min(int(np.searchsorted(filled, domain.offset)), seen.size - 1)
-    lam = float(price[order[pivot]])
-
-    # Where a side is infinite the sign of g_i - lam normal_i must be sure, rounding included.
-    slack = 2 * np.abs(g.rad[seen] / normal) + 8 * UNIT_ROUNDOFF * np.abs(price)
-    flat = np.full(seen.size, True) if curvature is None else curvature[seen] <= 0
-    least = np.max((price + slack)[flat & np.isinf(low)], initial=-np.inf)
-    most = np.min((price - slack)[flat & np.isinf(high)], initial=np.inf)
-    lam = float(min(max(lam, least), most))
-    return lam if math.isfinite(lam) else 0.0
 
 
 # Lemma S3: points of the set

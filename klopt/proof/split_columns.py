@@ -82,7 +82,7 @@ def _merged(statement: ConeStatement) -> Merged | None:
     of_column = statement.rows.indices[places[falling]]
     # One bound each: a second one of the same column stays and says that they do not match.
     column, first = np.unique(of_column, return_index=True)
-    own = np.full(statement.c.size, -1, dtype=np.intp)
+    own = np.zeros(statement.c.size, dtype=np.intp)
     own[column] = bound_rows[first]
 
     seen: dict[bytes, int] = {}

@@ -34,9 +34,9 @@ from scipy import sparse
 
 from klopt.arrays import EPS, FloatArray
 from klopt.model.cones import Cones, smat, svec, svec_entries, svec_weights
+from klopt.model.fill import can_be_factored
 from klopt.model.forms import ConeForm
-from klopt.proof.fill import can_be_factored
-from klopt.proof.time_budget import exhausted
+from klopt.proof.time_budget import exhausted, remaining
 from klopt.witness.cone_interior import is_sparse, scaling_at
 
 Map = Callable[[FloatArray], FloatArray]
@@ -674,7 +674,7 @@ def _sparse_factor(H: sparse.csc_array, F: sparse.csr_array) -> tuple[Map, Map]:
         return _bordered(lambda v: np.asarray(H @ v), factor.solve, F.toarray(), free)
     blocks: Any = [[H, F.T], [F, None]]
     K = sparse.csc_array(sparse.block_array(blocks)) if p else H
-    if not can_be_factored(K):
+    if not can_be_factored(K, remaining()):
         raise ValueError("the factor takes too long")
     # Without pivoting the zeros on the diagonal need more; refinement takes it back.
     more = SPARSE_REGULARISATION

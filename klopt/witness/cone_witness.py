@@ -19,9 +19,9 @@ from klopt.arrays import EPS, FloatArray
 from klopt.model.cones import Cones, smat, svec, svec_size, svec_weights
 from klopt.model.cones.norms import block_norms
 from klopt.model.forms import ConeForm
-from klopt.proof.cone_infeasibility import is_infeasible, is_ray
+from klopt.proof.cone_infeasibility import is_infeasible
 from klopt.proof.cone_lower_bound import lower_bound
-from klopt.proof.cone_upper_bound import NO_SOLUTION, doubtful_rows, upper_bound
+from klopt.proof.cone_upper_bound import NO_SOLUTION, upper_bound
 from klopt.proof.cone_witnesses import DualWitness, PrimalWitness, ProvenEnd
 from klopt.proof.exact_rank import dependence
 from klopt.proof.faces import compressed, turned
@@ -40,12 +40,14 @@ from klopt.witness.cone_repair import (
 )
 from klopt.witness.exact_simplex import ExactStatus, exact_farkas, exact_ray, exact_vertex
 from klopt.witness.faces import Face, face_of
-from klopt.witness.inward import inward_point
-from klopt.witness.lifting import lifted_point
+from klopt.witness.inward import inward_point, weighted_step
+from klopt.witness.lifting import lifted_point, raised_point
 from klopt.witness.polish import polished
 from klopt.witness.precise_witness import short_multipliers
 from klopt.witness.relative_interior import RelativeInterior, relative_interior
 from klopt.witness.stationary import stationary_witness
+from klopt.witness.sufficient import sufficient_gap
+from klopt.witness.tight_rows import doubtful_rows, is_ray_nearby
 
 __all__ = ["ConeProof", "prove", "proven_infeasible", "proven_ray"]
 
@@ -80,6 +82,10 @@ DISTANCES = (1e2, 1e4, 1e6, 1e8, 1e10, 1e12)
 """How far a point is moved along a face, relative to its size."""
 GOOD_ENOUGH = 1e-9
 """A relative gap below which no better witness is looked for."""
+RAISES = (1e-13, 1e-11, 1e-9)
+"""Margins that variables which bound others are moved by, relative to the terms of their rows."""
+MAX_UNBOUNDED = 60
+"""Variables without a bound up to which multipliers at the edge of curved cones are tried."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +126,10 @@ def prove(
     as_witness
         Makes a dual witness of the statement from (w, y) of the form.
     """
+    if sufficient_gap():
+        direct = _direct_proof(statement, form, x, y, as_witness)
+        if direct is not None:
+            return direct
     if is_linear(form) and np.isinf(statement.within):
         quick = _bounded_proof(statement, form, x, y, as_witness)
         if quick is not None:
@@ -140,7 +150,7 @@ def prove(
     face = None if form.cones.is_polyhedral else face_of(statement)
     if face is not None and form.A.shape == statement.A.shape:
         found = _face_proof(statement, form, x, y, face)
-        if _gap(found) <= CENTRED_GAP or exhausted():
+        if _gap(found) <= _centred_gap() or exhausted():
             return found
         return _better(_as_it_is(statement, form, x, y, as_witness, found), found)
     found = _prove(statement, form, x, y, as_witness, thorough=True)
@@ -225,6 +235,72 @@ def _svec_scale(cones: Cones) -> FloatArray:
     return np.append(scale, np.ones(cones.size - scale.size))
 
 
+def _direct_proof(
+    statement: ConeStatement,
+    form: ConeForm,
+    x: FloatArray,
+    y: FloatArray,
+    as_witness: AsWitness,
+) -> ConeProof | None:
+    """Both ends from the answer as it is, its bounding variables moved by a margin at most.
+
+    None where that does not prove an interval as narrow as is wanted.
+    """
+    if statement.quadratics or not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return None
+    if not _is_near_optimal(form, x, y):
+        return None
+    multipliers = form.cones.project_dual(y)
+    if form.cones.is_polyhedral:
+        multipliers = (1 - ROUNDING) * multipliers
+    else:
+        multipliers = _with_room(form.cones, multipliers, 1e-15)
+    witness = as_witness(x, multipliers)
+    lower = lower_bound(statement, witness, solving=False)
+    if not np.isfinite(lower.value) and _is_worth_solving(statement, form, x, y):
+        lower = lower_bound(statement, witness)
+    if not np.isfinite(lower.value):
+        return None
+
+    inner = statement.inner_range
+    first = np.clip(x, inner.lower, np.maximum(inner.lower, inner.upper))
+    for point in _direct_points(statement, form, first):
+        upper = upper_bound(statement, PrimalWitness(point))
+        found = ConeProof(lower, upper, point, multipliers)
+        if _gap(found) <= sufficient_gap():
+            return found
+        # A point that is feasible and still too far away needs more than a margin.
+        if np.isfinite(upper.value) or exhausted():
+            return None
+    return None
+
+
+def _direct_points(statement: ConeStatement, form: ConeForm, x: FloatArray) -> Iterator[FloatArray]:
+    """The point, then with more and more room in its rows and cones."""
+    yield x
+    for margin in RAISES:
+        moved = raised_point(form, x, margin)
+        if moved is None:
+            break
+        yield moved
+    for margin in RAISES:
+        moved = weighted_step(form, x, statement.inner_range, margin)
+        if moved is None:
+            return
+        yield moved
+
+
+def _is_worth_solving(
+    statement: ConeStatement, form: ConeForm, x: FloatArray, y: FloatArray
+) -> bool:
+    """Whether stationarity is likely to be solved from multipliers at the edge of their cones."""
+    if form.cones.is_polyhedral:
+        return True
+    known = statement.stated_range
+    unbounded = np.isinf(known.lower) | np.isinf(known.upper)
+    return int(np.count_nonzero(unbounded)) <= MAX_UNBOUNDED
+
+
 def _bounded_proof(
     statement: ConeStatement,
     form: ConeForm,
@@ -273,7 +349,7 @@ def _stationary_proof(
     inner = statement.inner_range
     point = np.clip(x, inner.lower, np.maximum(inner.lower, inner.upper))
     found = ConeProof(lower, upper_bound(statement, PrimalWitness(point)), point, y)
-    return found if _gap(found) <= CENTRED_GAP else None
+    return found if _gap(found) <= _centred_gap() else None
 
 
 def _better(one: ConeProof, other: ConeProof) -> ConeProof:
@@ -304,7 +380,7 @@ def _prove(
         if quick is not None:
             return quick
         found = _central_proof(statement, form, x, y, as_witness)
-        if _gap(found) <= CENTRED_GAP or exhausted():
+        if _gap(found) <= _centred_gap() or exhausted():
             return found
         return _better(found, _repaired_proof(statement, form, x, y, as_witness, found))
     upper, point = _best_point(statement, form, x, thorough)
@@ -339,7 +415,7 @@ def _inward_proof(
         return None
     lower = lower_bound(statement, as_witness(x, y))
     found = ConeProof(lower, upper, point, y)
-    return found if _gap(found) <= CENTRED_GAP else None
+    return found if _gap(found) <= _centred_gap() else None
 
 
 def _central_proof(
@@ -365,7 +441,7 @@ def _central_proof(
         if np.isfinite(_gap(found)) or exhausted():
             break
     # Closed forms may be exact: worth a try where it costs nothing.
-    if _gap(found) <= CENTRED_GAP and form.b.size > SMALL:
+    if _gap(found) <= _centred_gap() and form.b.size > SMALL:
         return found
     return _as_it_is(statement, form, x, y, as_witness, found)
 
@@ -433,6 +509,11 @@ def _is_near_optimal(form: ConeForm, x: FloatArray, y: FloatArray) -> bool:
     value = float(form.c @ x)
     gap = value + float(x @ form.curve(x)) + float(form.b[stated] @ y[stated])
     return abs(gap) <= MAX_CLAIMED_GAP * (1 + abs(value))
+
+
+def _centred_gap() -> float:
+    """The gap below which no other point near the central path is looked for."""
+    return max(CENTRED_GAP, sufficient_gap())
 
 
 def _gap(found: ConeProof) -> float:
@@ -521,7 +602,7 @@ def _best_point(
             return upper_bound(statement, PrimalWitness(*moved)), moved[0]
         if not np.isfinite(end.value):
             tight = doubtful_rows(statement, point)
-            if tight.size:
+            if tight.size and not exhausted():
                 end = upper_bound(statement, PrimalWitness(point, tight))
         if np.isfinite(end.value) or not thorough or exhausted():
             return end, point
@@ -645,7 +726,8 @@ def _dual_interior(
 def _is_close(lower: float, upper: float) -> bool:
     if not np.isfinite(lower):
         return False
-    return not np.isfinite(upper) or upper - lower <= GOOD_ENOUGH * (1 + abs(upper))
+    enough = max(GOOD_ENOUGH, sufficient_gap())
+    return not np.isfinite(upper) or upper - lower <= enough * (1 + abs(upper))
 
 
 def _cheap_multipliers(
@@ -791,7 +873,7 @@ def proven_ray(statement: ConeStatement, form: ConeForm, d: FloatArray) -> bool:
         # Few digits first: rays of programs with small integers are short dyadic numbers.
         for digits in (6, 20, 40, None):
             rounded = kept if digits is None else np.round(kept * 2.0**digits) / 2.0**digits
-            if rounded.any() and is_ray(statement, rounded):
+            if rounded.any() and is_ray_nearby(statement, rounded):
                 return True
     if not is_linear(form) or exhausted() or not _is_nearly_ray(statement, unit):
         return False

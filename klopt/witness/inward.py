@@ -19,8 +19,9 @@ import numpy as np
 from klopt.arrays import EPS, FloatArray
 from klopt.model.cones import Cones, smat, svec_entries, svec_weights
 from klopt.model.forms import ConeForm
+from klopt.proof.statement import VariableRange
 
-__all__ = ["inward_point"]
+__all__ = ["inward_point", "weighted_step"]
 
 MAX_VARIABLES = 300
 """Beyond so many variables the step takes longer than what it saves."""
@@ -30,6 +31,8 @@ NEAR_BOUNDARY = 1e-6
 """What counts as near 0, relative to the largest slack."""
 ROUNDINGS = 16
 """Room for the proof that comes after, in roundings of the largest slack for each row and column."""
+MAX_ROWS = 1200
+"""Rows of a polyhedron that a weighted step is solved for, by a dense matrix."""
 RIDGE = 1e-12
 """What is added to normal equations, relative to their largest diagonal entry."""
 
@@ -113,3 +116,56 @@ def _depth(cones: Cones, s: FloatArray) -> float:
             depth = float(np.linalg.eigvalsh(smat(part))[0])
         least = min(least, depth)
     return least
+
+
+def weighted_step(
+    form: ConeForm, x: FloatArray, known: VariableRange, margin: float
+) -> FloatArray | None:
+    """Return a point of a polyhedron near x that meets its equations, and its rows with a margin.
+
+    The step is the shortest one in the scale of what each variable is away from its bounds, so that
+    those at a bound stay there. None where there are too many rows, or curved cones.
+
+    Parameters
+    ----------
+    form
+        The program.
+    x
+        A point between the bounds of its variables.
+    known
+        These bounds.
+    margin
+        The slack that near rows get, relative to the size of their terms.
+
+    >>> from scipy import sparse
+    >>> A = sparse.csc_array([[1.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
+    >>> form = ConeForm([1.0, 2.0], A, np.array([1.0, 0.0, 0.0]), Cones(zero=1, nonneg=2))
+    >>> bounds = VariableRange(np.zeros(2), np.full(2, np.inf))
+    >>> weighted_step(form, np.array([1.0 - 1e-9, 0.0]), bounds, 1e-12)
+    array([1., 0.])
+    """
+    cones = form.cones
+    if not cones.is_polyhedral:
+        return None
+    A = form.A.tocsr()
+    slack = form.b - A @ x
+    size = 1.0 + np.abs(np.where(np.isfinite(form.b), form.b, 0.0)) + abs(A) @ np.abs(x)
+    # Rows with one entry are the bounds.
+    is_near = (np.diff(A.indptr) > 1) & (slack < margin * size)
+    is_near[: cones.zero] = True
+    rows = np.flatnonzero(is_near)
+    if not rows.size or rows.size > MAX_ROWS:
+        return None
+    with np.errstate(invalid="ignore"):
+        room = np.minimum(x - known.lower, known.upper - x)
+    room = np.minimum(room, 1.0 + np.abs(x))
+    B = (A[rows] * room).tocsr()
+    wanted = np.where(rows < cones.zero, slack[rows], slack[rows] - margin * size[rows])
+    BB = (B @ B.T).toarray()
+    BB.flat[:: len(BB) + 1] += EPS * (float(np.max(BB.diagonal())) or 1.0)
+    try:
+        step = room * (B.T @ np.linalg.solve(BB, wanted))
+    except np.linalg.LinAlgError:
+        return None
+    moved = np.clip(x + step, known.lower, np.maximum(known.lower, known.upper))
+    return moved if np.isfinite(moved).all() else None

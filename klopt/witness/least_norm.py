@@ -31,7 +31,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import FloatArray
-from klopt.proof.fill import product_can_be_factored
+from klopt.model.fill import product_can_be_factored
+from klopt.proof.time_budget import remaining
 from klopt.witness.cone_interior import is_sparse
 
 __all__ = [
@@ -285,7 +286,7 @@ def _augmented_nearest(M: Any, G: Any) -> SolvePair:
 
 def _sparse_lu(K: Any) -> Solve:
     # With pivoting a factor has at most the entries of that of K'K.
-    if K.nnz > MAX_SPARSE_ENTRIES or not product_can_be_factored(K):
+    if K.nnz > MAX_SPARSE_ENTRIES or not product_can_be_factored(K, remaining()):
         raise TooLarge
     from scipy.sparse.linalg import splu
 

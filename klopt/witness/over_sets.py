@@ -10,11 +10,13 @@ instead: the ends that hold if its values are right up to some 100 roundings.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from klopt.arrays import EPS, FloatArray
 from klopt.model.forms import SaddleForm, SimplexForm
+from klopt.model.functions import KernelQuadratic, Objective, Quadratic
 from klopt.model.problem import Bracket, Point
 from klopt.model.sets import OrderedCone, OrderedSimplex, Product, SimpleSet, Simplex
 from klopt.proof.function_bounds import (
@@ -25,6 +27,7 @@ from klopt.proof.function_bounds import (
     declared_accuracy,
 )
 from klopt.proof.set_bounds import is_known
+from klopt.witness.plane_prices import plane_price
 
 __all__ = ["bracket_of_game", "bracket_over_set", "point_next_to"]
 
@@ -36,6 +39,8 @@ UNKNOWN_SET = "the set is a class of its own, of which klopt proves nothing: an 
 
 NEAR_TOTAL = 1e-9
 """How far from its total, relative to it, a sum of weights may be that are only scaled."""
+STRETCH = 2.0**-40
+"""By how much more than needed a point is stretched, so that rounding does not undo it."""
 ROUNDINGS_PER_STEP = 8
 """By how many roundings an entry is raised above the one after it."""
 
@@ -97,7 +102,16 @@ def bracket_over_set(
     f = form.objective
 
     def ends(accuracy: float | None) -> Ends:
-        return bounds_of_minimum(f, form.domain, x, phi=phi, cuts=cuts, accuracy=accuracy)
+        found = bounds_of_minimum(
+            f, form.domain, x, phi=phi, cuts=cuts, accuracy=accuracy, price=plane_price
+        )
+        if np.isfinite(found.lower) or phi:
+            return found
+        stretched = _stretched(f, x)
+        if stretched is None:
+            return found
+        other = bounds_of_minimum(f, form.domain, stretched, phi=phi, price=plane_price)
+        return replace(found, lower=other.lower, lower_by=other.lower_by)
 
     def in_floats() -> tuple[float, float]:
         value = f.value(x)
@@ -105,6 +119,22 @@ def bracket_over_set(
 
     known = is_known(form.domain)
     return _bracket(declared_accuracy(f), known, ends, in_floats, point)
+
+
+def _stretched(function: Objective, x: FloatArray) -> FloatArray | None:
+    """A multiple t x at which the gradient t Hx + c is positive where c is negative; None without.
+
+    Over an orthant the minimum of the tangent there is finite, however little the gradient at x
+    lacks.
+    """
+    if not isinstance(function, Quadratic | KernelQuadratic):
+        return None
+    c = function.linear
+    falls = c < 0
+    with np.errstate(all="ignore"):
+        curved = np.maximum(function.gradient(x) - c, 0.0)[falls]
+        t = float(np.max(-c[falls] / curved, initial=0.0)) * (1 + STRETCH)
+    return t * x if np.isfinite(t) else None
 
 
 def bracket_of_game(
@@ -126,7 +156,7 @@ def bracket_of_game(
     """
 
     def ends(accuracy: float | None) -> Ends:
-        return bounds_of_game(form.coupling, form.left, form.right, x, y, accuracy)
+        return bounds_of_game(form.coupling, form.left, form.right, x, y, accuracy, plane_price)
 
     known = is_known(form.left) and is_known(form.right)
     return _bracket(declared_accuracy(form.coupling), known, ends, lambda: form.bounds(x, y), point)

@@ -16,8 +16,9 @@ import numpy as np
 from scipy import sparse
 
 from klopt.arrays import FloatArray
+from klopt.model.fill import product_can_be_factored
 from klopt.model.forms import ConeForm
-from klopt.proof.fill import product_can_be_factored
+from klopt.proof.time_budget import remaining
 
 __all__ = ["polished"]
 
@@ -52,7 +53,7 @@ def polished(form: ConeForm, x: FloatArray, y: FloatArray) -> tuple[FloatArray, 
     corner = sparse.csr_array((active.size, active.size))
     K = sparse.csc_array(sparse.block_array([[P, sparse.csr_array(A.T)], [A, corner]]))
     # With pivoting a factor has at most the entries of that of K'K.
-    if not product_can_be_factored(K):
+    if not product_can_be_factored(K, remaining()):
         return None
     signs = np.concatenate((np.ones(n), -np.ones(active.size)))
     try:

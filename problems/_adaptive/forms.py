@@ -33,6 +33,7 @@ from klopt.model.problem import Bracket, Formulation, Point, Problem
 from klopt.model.sets import BoxPlane, Spectrahedron
 from klopt.problems._adaptive.cone_forms import AdaptiveCone
 from klopt.problems._adaptive.data import eta_for, eta_of_paper, mean_diagonal
+from klopt.problems._adaptive.exact_claim import adaptive_kernel_claim
 from klopt.problems._adaptive.features import (
     AdaptiveFeatureFunction,
     LinearlyShifted,
@@ -41,6 +42,7 @@ from klopt.problems._adaptive.features import (
 from klopt.problems._adaptive.function import AdaptiveFunction
 from klopt.problems._adaptive.witness import AdaptiveDual
 from klopt.problems._margin.forms import Units
+from klopt.witness.exact_claims import ExactClaim
 
 __all__ = ["AdaptiveForms", "AdaptiveProblem"]
 
@@ -108,6 +110,10 @@ class AdaptiveProblem(Problem):
 
     def bracket(self, point: Point) -> Bracket:
         return self.proof(self.witness(point))
+
+    def exact_claim(self, point: Point, verdict: str) -> ExactClaim:
+        """Return the saddle program of F and the coefficients."""
+        return adaptive_kernel_claim(self.machine, self.weights(point), point)
 
     def kernel(self, point: Point) -> FloatArray:
         """Return F o K."""

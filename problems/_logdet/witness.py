@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +37,7 @@ from klopt.problems._logdet.proof import (
     dual_bound,
     precise_distances,
 )
-from klopt.proof.balls import ball_matrix, nearest_factor, working_bits
+from klopt.proof.balls import ball_matrix, elimination, working_bits
 from klopt.proof.enclosure import Enclosure
 
 __all__ = [
@@ -152,6 +153,26 @@ def _precise_factor(coordinates: EdgeCoordinates, gram: FloatArray) -> FloatArra
         D[below, coordinates.parent[below]] = -1.0
         edges = ball_matrix(D * 2.0 ** -coordinates.exponent.astype(float)[:, None])
         return nearest_factor(edges * G * edges.transpose())
+
+
+def nearest_factor(A: Any) -> FloatArray | None:
+    """Return R, upper triangular and rounded to floats, with R'R about A; None as above.
+
+    >>> with working_bits(100):
+    ...     nearest_factor(ball_matrix(np.array([[4.0, 2.0], [2.0, 5.0]])))
+    array([[2., 1.],
+           [0., 2.]])
+    """
+    eliminated = elimination(A)
+    if eliminated is None:
+        return None
+    n = len(eliminated)
+    R = np.zeros((n, n))
+    for k in range(n):
+        root = eliminated[k][k].sqrt()
+        for i in range(k, n):
+            R[k, i] = float((eliminated[i][k] / root).mid())
+    return R
 
 
 def factor_of_points(coordinates: EdgeCoordinates) -> FloatArray:

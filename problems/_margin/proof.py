@@ -36,6 +36,7 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.kernels.gram import Gram
+from klopt.model.fill import cholesky_fits
 from klopt.model.problem import Bracket, Point
 from klopt.proof.directed import difference_down, product_up, quotient_up, sum_up, total_up
 from klopt.proof.dyadic import balanced, exact_sign_of_sum
@@ -50,6 +51,7 @@ from klopt.proof.enclosure import (
     round_up,
 )
 from klopt.proof.kernel_product import enclose_in_blocks, enclose_in_slices, entry_bounds
+from klopt.proof.time_budget import remaining
 
 __all__ = [
     "Penalty",
@@ -285,7 +287,9 @@ def soft_margin_proof(K: Gram, y: FloatArray, C: Penalty, witness: Point) -> Bra
         total = min(total, total_bound(by_normal, n, C_max, K.factor_error()))
 
     charge = length_charge(total, n, C_max, -K.floor)
-    if charge > MAX_CHARGE * (1 + ends.lower) and K.sharpened is not K:
+    # A sharper floor takes a factorisation, which is not begun where there is no time for it.
+    loose = charge > MAX_CHARGE * (1 + ends.lower) and cholesky_fits(K.size, remaining())
+    if loose and K.sharpened is not K:
         return soft_margin_proof(K.sharpened, y, C, witness)
     upper = sum_up(ends.bound.value, charge)
     upper_by = BY_COEFFICIENTS
@@ -536,7 +540,9 @@ def epsilon_margin_proof(
         ends = _epsilon_margin_ends(K, y, C, epsilon, x, misses, bias, is_feasible)
 
     charge = product_up(-K.floor, largest(C), largest(C), K.size) if K.floor else 0.0
-    if charge > MAX_CHARGE * (1 + ends.lower) and K.sharpened is not K:
+    # A sharper floor takes a factorisation, which is not begun where there is no time for it.
+    loose = charge > MAX_CHARGE * (1 + ends.lower) and cholesky_fits(K.size, remaining())
+    if loose and K.sharpened is not K:
         return epsilon_margin_proof(K.sharpened, y, C, epsilon, witness)
     upper = ends.upper
     upper_by = BY_COEFFICIENTS

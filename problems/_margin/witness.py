@@ -6,6 +6,8 @@ sums are exact (`klopt.proof.dyadic`). What a witness proves is in `klopt.proble
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -14,7 +16,7 @@ from klopt.kernels.gram import Gram
 from klopt.model.problem import Point
 from klopt.model.sets import BoxPlane, Product
 from klopt.problems._margin.proof import Penalty, class_sum, zeros_unless_finite
-from klopt.proof.dyadic import balanced, with_sum
+from klopt.proof.dyadic import MAX_STEPS, balanced
 
 __all__ = [
     "class_order",
@@ -24,6 +26,7 @@ __all__ = [
     "normal_of",
     "nu_margin_witness",
     "soft_margin_witness",
+    "with_sum",
 ]
 
 ROUNDING = 1e-12
@@ -100,3 +103,31 @@ def nu_margin_witness(K: Gram, y: FloatArray, nu: float, point: Point) -> Point:
     for in_class in (plus, ~plus):
         shares[in_class] = with_sum(shares[in_class], enough)
     return Point({"shares": shares}, normal_of(point, K, float(n)))
+
+
+def with_sum(x: FloatArray, total: float) -> FloatArray:
+    """Return x, 0 <= x <= 1, moved by rounding within these bounds to the sum `total` or above.
+
+    The sum exceeds `total` by less than 2^-53 of the larger of `total` and the largest entry. It is
+    smaller where x has no space for more.
+
+    >>> math.fsum(with_sum(np.array([0.3, 0.7, 0.0]), 1.0))
+    1.0
+    """
+    _, exponent = np.frexp(min(total, 1.0))
+    shift = 53 - int(exponent)
+    full = np.ldexp(1.0, shift)
+    whole = np.rint(np.ldexp(np.clip(x, 0.0, 1.0), shift))
+    target = np.ceil(np.ldexp(total, shift))
+    for _ in range(MAX_STEPS):
+        excess = math.fsum([*whole.tolist(), -float(target)])
+        if not excess:
+            break
+        room = whole if excess > 0 else full - whole
+        # An entry between its bounds, where one has the space.
+        inside = np.minimum(whole, full - whole)
+        index = int(np.argmax(np.where(room >= abs(excess), inside, -1.0)))
+        if room[index] < abs(excess):
+            index = int(np.argmax(room))
+        whole[index] -= math.copysign(min(abs(excess), room[index]), excess)
+    return np.asarray(np.ldexp(whole, -shift))

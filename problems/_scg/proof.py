@@ -66,7 +66,7 @@ import numpy as np
 from klopt.arrays import FloatArray, SparseMatrix, require_memory
 from klopt.kernels.gram import Gram
 from klopt.model.problem import Bracket, Point
-from klopt.proof.band_form import BandFactor, BandForm, cholesky_log_det_error
+from klopt.proof.band_form import BandFactor, BandForm, Proposal, cholesky_log_det_error
 from klopt.proof.directed import norm_up, product_up, quotient_up, sum_up
 from klopt.proof.enclosure import (
     ETA,
@@ -215,11 +215,11 @@ class BandKernel:
     form: BandForm
 
     @classmethod
-    def of(cls, K0: Gram, laplacian: LowRankLaplacian) -> BandKernel:
-        """Return the band: 4/3 n^3 flops."""
+    def of(cls, K0: Gram, laplacian: LowRankLaplacian, propose: Proposal) -> BandKernel:
+        """Return the band, by proposed reflections: 4/3 n^3 flops."""
         n = K0.size
         require_memory(24.0 * n * n, f"the band form of a kernel of {n} points")
-        return cls(K0, laplacian, BandForm.of(K0.matrix))
+        return cls(K0, laplacian, BandForm.of(K0.matrix, propose))
 
     def objectives(self, bands: Sequence[BandFactor]) -> tuple[GroupObjective, ...]:
         """Return the objectives, as functions of H, for the gammas of some factors."""

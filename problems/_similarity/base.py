@@ -27,9 +27,11 @@ from klopt.problems._similarity.data import (
     checked_loss,
     require_labels,
 )
+from klopt.problems._similarity.exact_claim import similarity_claim, spectra_claim
 from klopt.problems._similarity.forms import SeveralKernelsForms
 from klopt.problems._similarity.instance import SimilarityData
 from klopt.problems._similarity.witness import SeveralKernels
+from klopt.witness.exact_claims import ExactClaim
 
 __all__ = ["SeveralKernelsProblem"]
 
@@ -99,6 +101,15 @@ class SeveralKernelsProblem(Problem):
 
     def bracket(self, point: Point) -> Bracket:
         return self.proof(self.witness(point))
+
+    def exact_claim(self, point: Point, verdict: str) -> ExactClaim:
+        """Return the saddle program of the kernels, gamma and the coefficients."""
+        if not self.keeps_eigenvectors:
+            return similarity_claim(self.several.data, [[S] for S in self.several.data.S], point)
+        values = self.several.spectra.values
+        m, n = values.shape
+        vectors = self.several.spectra.vectors.reshape(m, n, n).transpose(0, 2, 1)
+        return spectra_claim(self.several.data, values, vectors, point)
 
     def kernel(self, point: Point) -> FloatArray:
         """Return the kernel of the support vector machine, sum K_i / gamma_i."""

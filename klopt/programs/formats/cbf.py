@@ -27,6 +27,7 @@ from scipy import sparse
 from klopt.arrays import FloatArray, csc, require_memory
 from klopt.model.cones import svec_index, svec_size
 from klopt.model.cones.power import Weights, power_weights
+from klopt.programs.decimals import decimal
 from klopt.programs.formats.model import (
     LINES_AT_A_TIME,
     Block,
@@ -38,7 +39,7 @@ from klopt.programs.formats.model import (
     whole,
 )
 from klopt.programs.formats.source import SourceFile
-from klopt.proof.rational import Number, decimal
+from klopt.proof.rational import Number
 
 __all__ = ["BOUNDS_NOTE", "KEEPS_DECIMALS", "NAMES_NOTE", "read"]
 

@@ -30,9 +30,10 @@ from scipy import sparse
 
 from klopt.arrays import FloatArray, IntArray, SparseMatrix, csc
 from klopt.errors import InvalidProblem
+from klopt.programs.decimals import decimal
 from klopt.programs.formats.model import FileNumbers, Model, Names, floats, from_infinite
 from klopt.programs.formats.source import SourceFile
-from klopt.proof.rational import Number, decimal
+from klopt.proof.rational import Number
 
 __all__ = ["KEEPS_DECIMALS", "read"]
 

@@ -29,6 +29,7 @@ import numpy as np
 from scipy import sparse
 
 from klopt.arrays import FloatArray, IntArray, SparseMatrix, csc, frozen_csc
+from klopt.programs.decimals import decimal
 from klopt.programs.formats.model import (
     FileNumbers,
     Model,
@@ -39,7 +40,7 @@ from klopt.programs.formats.model import (
     number,
 )
 from klopt.programs.formats.source import SourceFile
-from klopt.proof.rational import Number, decimal
+from klopt.proof.rational import Number
 
 __all__ = ["KEEPS_DECIMALS", "read"]
 
