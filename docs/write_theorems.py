@@ -1,4 +1,4 @@
-"""Writes docs/theorems.md: every claim of the papers with its verdict.
+"""Writes docs/theorems.md, every claim of the papers with its verdict, and docs/refutations/.
 
 OMP_NUM_THREADS=1 python docs/write_theorems.py
 """
@@ -8,7 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from klopt import verify
+from klopt.errors import InvalidSettings
+from klopt.papers.theorems.export import program
 from klopt.papers.theorems.format import markdown
+from klopt.papers.theorems.verification import Verification
 
 HEAD = """# The claims of the five papers
 
@@ -26,8 +29,47 @@ A check is no proof; a counterexample marked *exact* was confirmed in rational o
 {summary}
 """
 
+PROGRAMS = """
+## Refutations as programs
+
+Each file holds a counterexample as exact numbers and computes both sides of the claim, in rational numbers or in
+intervals that enclose what is not rational. It needs nothing but Python: `python -I -S FILE` prints the statement,
+the counterexample and both sides, and ends with exit code 0 if the claim is refuted. `klopt verify ID --export FILE`
+writes the same.
+
+"""
+LACKING = """
+Without a program, since they follow an algorithm for too many steps: {names}.
+"""
+
+
+def write_programs(found: Verification, folder: Path) -> str:
+    """Write one program for each counterexample; return the part of the page that offers them."""
+    folder.mkdir(exist_ok=True)
+    for old in folder.glob("*.py"):
+        old.unlink()
+    lines = []
+    lacking = []
+    for finding in found.findings:
+        claim = finding.claim
+        if finding.counterexample is None or not finding.proven:
+            continue
+        try:
+            text = program(claim, finding.counterexample)
+        except InvalidSettings:
+            lacking.append(f"`{claim.name}`")
+            continue
+        (folder / f"{claim.name}.py").write_text(text, encoding="utf-8")
+        size = len(text.splitlines())
+        link = f"{{download}}`{claim.name}.py <refutations/{claim.name}.py>`"
+        lines.append(f"- {link} ({size} lines): {claim.says}")
+    end = LACKING.format(names=", ".join(lacking)) if lacking else ""
+    return PROGRAMS + "\n".join(lines) + "\n" + end
+
+
 if __name__ == "__main__":
     found = verify(jobs=2)
     summary = repr(found).replace("Verification of ", "") + "."
     text = HEAD.format(trials=found.trials, seed=found.seed, summary=summary) + markdown(found)
+    text += write_programs(found, Path(__file__).with_name("refutations"))
     Path(__file__).with_name("theorems.md").write_text(text, encoding="utf-8")

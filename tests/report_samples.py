@@ -11,6 +11,7 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.bench.environment import Environment
 from klopt.bench.record import Run, Trace
+from klopt.bench.run_certificates import RunCertificate
 from klopt.model.backend import Step, Stop
 from klopt.proof.certificate import Verdict
 
@@ -52,8 +53,13 @@ class Sample:
     environment: Environment = HERE
     command: str = "klopt compare SoftMargin --tol 1e-6 --time 60s"
 
+    proofs: Mapping[str, RunCertificate] = field(default_factory=dict)
+
     def arrays(self, key: str) -> Mapping[str, FloatArray]:
         return self.kernels.get(key, {})
+
+    def certificates(self) -> Mapping[str, RunCertificate]:
+        return self.proofs
 
 
 def a_run(**changes: object) -> Run:

@@ -51,7 +51,8 @@ MAY_IMPORT = {
     # `programs` for one thing: the engine reads the problem that a file states.
     "engine": BORDER | {"model", "proof", "witness", "programs", "certificates"},
     "conformance": CORE,
-    "bench": CORE | {"papers"},
+    # `certificates`: a comparison keeps those of its runs.
+    "bench": CORE | {"certificates", "papers"},
     "papers": CORE | {"problems", "learners", "bench"},
     "learners": CORE | {"problems", "bench"},
     # Worst cases are decided by the checker itself.

@@ -5,17 +5,21 @@ Playwright drives the Chromium of the system; without either the tests say so an
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
-from report_samples import HOSTILE, Sample, hostile, one_problem, suite
+from report_samples import HOSTILE, Sample, a_run, hostile, one_problem, suite
 
+import klopt
 from klopt.bench.report.embed import extracted
 from klopt.bench.report.files import browser
 from klopt.bench.report.page import write_page
+from klopt.bench.run_certificates import RunCertificate, packed
 from klopt.bench.scores import trials
 
 playwright = pytest.importorskip(
@@ -292,3 +296,92 @@ def _luminance(colour: str) -> float:
     shares = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
     linear = [s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.fixture(scope="module")
+def proven(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The page of a comparison of four rows, and the folder of its certificates.
+
+    Of the linear program one row has its certificate, one has that with a lower bound raised by a
+    billionth, and one has none; the certificate of the margin problem is too large for the page.
+    """
+    lp = klopt.problems.LP([1.0, 1.0], A_ub=[[-3.0, -1.0], [-1.0, -3.0]], b_ub=[-1.0, -1.0])
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(220, 30))
+    margin = klopt.problems.SoftMargin(
+        K=points @ points.T + np.eye(220), y=np.sign(points[:, 0]), C=1.0
+    )
+    folder = tmp_path_factory.mktemp("proven")
+    written = folder / "certificates"
+    written.mkdir()
+    runs, proofs = [], {}
+    given = [("lp", lp, "highs"), ("lp", lp, "ecos"), ("lp", lp, "scs"), ("svm", margin, "libsvm")]
+    for number, (label, problem, backend) in enumerate(given):
+        result = klopt.solve(problem, backend)
+        path = written / f"{number:032x}.json"
+        result.certificate.save(path)
+        text = path.read_text()
+        if backend == "ecos":
+            claim = json.loads(text)
+            claim["claim"]["lower"] = (0.5 + 1e-9).hex()
+            claim["claim"]["upper"] = (0.5 + 2e-9).hex()
+            text = json.dumps(claim)
+        key = f"{number:032x}"
+        proofs[key] = RunCertificate(packed(text))
+        if backend == "scs":
+            proofs[key] = RunCertificate(reason="it was not asked for")
+        runs.append(
+            a_run(key=key, problem=label, data=label, backend=backend, verdict=result.verdict)
+        )
+    page = folder / "page.html"
+    write_page(Sample(tuple(runs), proofs=proofs), page)
+    return page, written
+
+
+def test_rows_are_proven_again_in_the_browser(chromium: Browser, proven: tuple[Path, Path]) -> None:
+    page, folder = proven
+    seen = visit(chromium, page)
+    seen.page.click("#prove")
+    seen.page.wait_for_selector("#prove:enabled")
+    tags = {
+        name: seen.page.locator(f"{ROWS}:has-text('{name}') .proof").inner_text()
+        for name in ("highs", "ecos", "scs", "libsvm")
+    }
+    assert tags["highs"] == "re-proven"
+    assert tags["ecos"].startswith("refused: the lower end that is claimed")
+    assert tags["scs"] == "no certificate"
+    assert tags["libsvm"] == "not in this page"
+    assert "1 re-proven here, 1 refused" in seen.page.inner_text("#prove-state")
+
+    # What is not in the page comes from the folder; another problem's proof proves nothing here.
+    names = sorted(folder.iterdir())
+    foreign = folder / "foreign" / names[3].name
+    foreign.parent.mkdir(exist_ok=True)
+    foreign.write_text(names[0].read_text())
+    seen.page.set_input_files("#prove-files", foreign)
+    seen.page.wait_for_selector(f"{ROWS}:has-text('libsvm') .proof.no")
+    seen.page.set_input_files("#prove-files", names[3])
+    seen.page.wait_for_selector(f"{ROWS}:has-text('libsvm') .proof.ok")
+    assert seen.complaints == []
+    assert all(url.startswith(("data:", "blob:", "file:")) for url in seen.requests)
+
+
+def test_the_page_answers_while_it_proves(chromium: Browser, proven: tuple[Path, Path]) -> None:
+    page, folder = proven
+    seen = visit(chromium, page)
+    seen.page.click("#prove")
+    seen.page.wait_for_selector("#prove:enabled")
+    seen.page.set_input_files("#prove-files", sorted(folder.glob("*.json"))[3])
+    seen.page.wait_for_selector("#prove:disabled")
+    # The checker is at work for a while: the table is sorted in the meantime.
+    seen.page.locator("#runs-table thead button").first.click()
+    assert seen.page.locator("#runs-table th[aria-sort=ascending]").count() == 1
+    seen.page.wait_for_selector(f"{ROWS}:has-text('libsvm') .proof.ok")
+
+
+def test_a_page_without_certificates_has_no_button(
+    chromium: Browser, files: dict[str, Path]
+) -> None:
+    seen = visit(chromium, files["one"])
+    assert seen.page.locator("#prove").count() == 0
+    assert "worker-src" not in files["one"].read_text()

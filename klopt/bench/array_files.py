@@ -14,7 +14,7 @@ import math
 import os
 import stat
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,10 +23,14 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.bench.database import InvalidStore, damaged
 
-__all__ = ["TRACE", "ArrayFolder"]
+__all__ = ["CERTIFICATE", "NO_CERTIFICATE", "TRACE", "ArrayFolder", "as_array", "as_bytes"]
 
 TRACE = "trace"
 """The array that every run has."""
+CERTIFICATE = "certificate"
+"""The bytes of a run's certificate, as an array of floats that mean nothing."""
+NO_CERTIFICATE = "no_certificate"
+"""Those of the text that says why there is none."""
 
 MAX_BYTES = 2**28
 """What the arrays of one run may take; those that would take more are not kept."""
@@ -84,8 +88,10 @@ class ArrayFolder:
         self._replace(f"{key}.npz", content)
         return _digest(content)
 
-    def read(self, key: str, digest: str) -> dict[str, FloatArray]:
-        """Return the arrays of a run, none where its file is gone."""
+    def read(
+        self, key: str, digest: str, wanted: Callable[[str], bool] = bool
+    ) -> dict[str, FloatArray]:
+        """Return the arrays of a run whose names are wanted, none where its file is gone."""
         file = self.path / f"{key}.npz"
         self.check()
         try:
@@ -100,7 +106,7 @@ class ArrayFolder:
         if _digest(content) != digest:
             raise InvalidStore(damaged(self.store, f"{file} is not the file that was written"))
         try:
-            return _arrays(content)
+            return _arrays(content, wanted)
         # A file that was made to match its digest may break the reader in any way.
         except Exception as error:
             where = f"{file} cannot be read: {type(error).__name__}: {error}"
@@ -121,6 +127,20 @@ class ArrayFolder:
             unfinished.unlink(missing_ok=True)
 
 
+def as_array(content: bytes) -> FloatArray:
+    """Return bytes, with zeros after them, as an array that such a file can hold.
+
+    >>> as_bytes(as_array(b"abc"))
+    b'abc\\x00\\x00\\x00\\x00\\x00'
+    """
+    return np.frombuffer(content + bytes(-len(content) % 8), dtype=float)
+
+
+def as_bytes(array: FloatArray) -> bytes:
+    """Return the bytes of such an array."""
+    return np.ascontiguousarray(array).tobytes()
+
+
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:32]
 
@@ -138,7 +158,7 @@ def _archive(arrays: Mapping[str, FloatArray]) -> bytes:
     return sink.getvalue()
 
 
-def _arrays(content: bytes) -> dict[str, FloatArray]:
+def _arrays(content: bytes, wanted: Callable[[str], bool]) -> dict[str, FloatArray]:
     """The arrays of an `.npz` file as `_archive` writes it."""
     arrays = {}
     left = MAX_BYTES
@@ -147,8 +167,10 @@ def _arrays(content: bytes) -> dict[str, FloatArray]:
             left -= member.file_size
             if left < 0:
                 raise ValueError(f"its arrays take more than {MAX_BYTES} bytes")
-            with archive.open(member) as file:
-                arrays[member.filename.removesuffix(".npy")] = _array(file.read(member.file_size))
+            name = member.filename.removesuffix(".npy")
+            if name == TRACE or wanted(name):
+                with archive.open(member) as file:
+                    arrays[name] = _array(file.read(member.file_size))
     if TRACE not in arrays:
         raise ValueError(f"it holds no {TRACE!r}")
     return arrays

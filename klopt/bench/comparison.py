@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from klopt.arrays import FloatArray
+from klopt.bench.database import InvalidStore, damaged
 from klopt.bench.environment import Environment, environment
 from klopt.bench.record import Run, Trace, printable
+from klopt.bench.run_certificates import RunCertificate, unpacked
 from klopt.bench.scores import Score, scores
 from klopt.bench.shared_work import SharedWork
 from klopt.bench.store import Store
@@ -81,6 +83,22 @@ class Comparison:
         with Store(self.store, read_only=True) as store:
             return store.arrays(key)
 
+    def certificate(self, key: str) -> str:
+        """Return the certificate of a run as `klopt check` reads it; empty where it has none."""
+        with Store(self.store, read_only=True) as store:
+            content = store.certificate(key).content
+            try:
+                return unpacked(content) if content else ""
+            except ValueError as error:
+                where = f"the certificate of run {key}: {error}"
+                raise InvalidStore(damaged(store.path, where)) from error
+
+    def certificates(self) -> Mapping[str, RunCertificate]:
+        """Return by key the certificates of certified runs, compressed, or why there is none."""
+        proven = [run.key for run in self.runs if run.verdict.conclusive]
+        with Store(self.store, read_only=True) as store:
+            return {key: store.certificate(key) for key in proven}
+
     @property
     def best(self) -> Mapping[str, Run]:
         """The fastest certified run of each problem; none where nothing is certified."""
@@ -143,6 +161,7 @@ def compare(
     threads: int = 1,
     seed: int = 0,
     resume: bool = True,
+    certificates: bool = True,
     command: str = "",
 ) -> Comparison:
     """Return the comparison of all capable backends, or of those named, on one problem or many.
@@ -174,6 +193,9 @@ def compare(
         Those of random instances.
     progress
         Whether a bar is shown on a terminal.
+    certificates
+        Whether the store keeps a certificate of each certified run, which anybody can check. It is
+        written after the run, whose times it does not change.
     command
         What is noted as the call.
 
@@ -209,7 +231,11 @@ def compare(
         kept.note(command)
         before = kept.checksums()
         reused = _reusable(kept, tasks) if resume else frozenset()
-        missing = [task for task in tasks.tasks if task.key not in reused]
+        missing = [
+            replace(task, certificate=certificates)
+            for task in tasks.tasks
+            if task.key not in reused
+        ]
         # In order, a computer that slows down would slow the last backends only.
         random.Random(seed).shuffle(missing)
         with (

@@ -39,6 +39,7 @@ def run_demo(
     *,
     size: str = "demo",
     progress: bool = True,
+    store: str | Path | None = None,
 ) -> Comparison:
     """Compare backends on the bundled suite, write the page and return the comparison.
 
@@ -52,6 +53,8 @@ def run_demo(
         That of the suite: quick, demo or full.
     progress
         Whether a bar is shown on a terminal.
+    store
+        A file that keeps the runs and their certificates; None for none.
     """
     check_writable(Path(output))
     command = "klopt demo" if size == "demo" else f"klopt demo --size {size}"
@@ -62,6 +65,7 @@ def run_demo(
         time_limit=TIME_LIMIT_S,
         repeat=1,
         progress=progress,
+        store=store,
         command=command,
     )
     comparison.report(output)

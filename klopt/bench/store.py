@@ -28,7 +28,14 @@ from typing import Any, Self
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.bench.array_files import TRACE, ArrayFolder
+from klopt.bench.array_files import (
+    CERTIFICATE,
+    NO_CERTIFICATE,
+    TRACE,
+    ArrayFolder,
+    as_array,
+    as_bytes,
+)
 from klopt.bench.database import (
     InvalidStore,
     Layout,
@@ -42,6 +49,7 @@ from klopt.bench.environment import Environment
 from klopt.bench.owner import Owner, clear_gone, is_running
 from klopt.bench.record import Run, Trace
 from klopt.bench.rows import CHECKSUM, TABLE, InvalidRow, checksum, row_of, run_of, storable
+from klopt.bench.run_certificates import RunCertificate, packed, unpacked
 from klopt.bench.worker import FinishedRun
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Step
@@ -176,16 +184,24 @@ class Store:
 
     def trace(self, key: str) -> Trace:
         """Return the bounds along the way of a run; none where its file is gone."""
-        table = self._read(key).get(TRACE, np.zeros((0, 4)))
+        table = self._read(key, TRACE).get(TRACE, np.zeros((0, 4)))
         if table.ndim != 2 or table.shape[1] != 4 or not np.isfinite(table[:, :2]).all():
             raise InvalidStore(damaged(self.path, f"the trace of run {key} is no table of steps"))
         return tuple(Step(int(row[0]), *map(float, row[1:])) for row in table)
 
     def arrays(self, key: str) -> Mapping[str, FloatArray]:
         """Return the arrays of a run's point by their names."""
-        content = self._read(key).items()
         prefix = "point_"
+        content = self._read(key, prefix).items()
         return {name.removeprefix(prefix): a for name, a in content if name.startswith(prefix)}
+
+    def certificate(self, key: str) -> RunCertificate:
+        """Return the certificate of a run as the run left it, or why there is none."""
+        content = self._read(key, CERTIFICATE, NO_CERTIFICATE)
+        written = as_bytes(content.get(CERTIFICATE, np.zeros(0)))
+        reason = as_bytes(content.get(NO_CERTIFICATE, np.zeros(0)))
+        with reading(self.path):
+            return RunCertificate(written, unpacked(reason) if reason else "")
 
     # Who makes which run.
 
@@ -323,12 +339,22 @@ class Store:
         steps = [(s.iteration, s.seconds, s.lower, s.upper) for s in finished.trace]
         content = {TRACE: np.array(steps, dtype=float).reshape(-1, 4)}
         content |= {f"point_{name}": array for name, array in finished.arrays.items()}
+        certificate = finished.certificate
+        if certificate.content:
+            content[CERTIFICATE] = as_array(certificate.content)
+        if certificate.reason:
+            content[NO_CERTIFICATE] = as_array(packed(certificate.reason))
         return self.files.write(key, content)
 
-    def _read(self, key: str) -> dict[str, FloatArray]:
+    def _read(self, key: str, *wanted: str) -> dict[str, FloatArray]:
+        """The arrays of a run whose names begin so, and its trace."""
         with reading(self.path):
             row = self.database.execute("SELECT arrays FROM runs WHERE key = ?", (key,)).fetchone()
-            return {} if row is None else self.files.read(key, str(row[0]))
+            return (
+                {}
+                if row is None
+                else self.files.read(key, str(row[0]), lambda name: name.startswith(wanted))
+            )
 
     @contextmanager
     def _writing(self, *, durable: bool = True) -> Iterator[None]:

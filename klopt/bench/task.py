@@ -39,6 +39,8 @@ class Task:
     repeat: int = 0
     size: int = 0
     """What growth is measured in."""
+    certificate: bool = True
+    """Whether a certificate of what is proven is written after the run; it does not count for the key."""
 
     @cached_property
     def key(self) -> str:

@@ -19,6 +19,7 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.bench.environment import Environment
 from klopt.bench.record import Run, Trace
+from klopt.bench.run_certificates import Evidence, RunCertificate, evidence_of
 from klopt.bench.task import Task
 from klopt.engine.clean_answer import error_text
 from klopt.engine.memory import limited_memory, limits_are_enforced, peak_memory, reset_peak
@@ -54,6 +55,9 @@ class FinishedRun:
     trace: Trace = ()
     arrays: Mapping[str, FloatArray] = field(default_factory=dict)
     environment: Environment | None = None
+    evidence: Evidence | None = None
+    """What the certificate is written from; it is not kept."""
+    certificate: RunCertificate = field(default_factory=RunCertificate)
 
 
 def unenforced(task: Task) -> str:
@@ -160,7 +164,21 @@ def _of_result(task: Task, result: Result) -> FinishedRun:
             dual=float(residuals.dual),
             gap=float(residuals.gap),
         )
-    return FinishedRun(run, tuple(_trace(result)), dict(_arrays(result)))
+    return FinishedRun(
+        run, tuple(_trace(result)), dict(_arrays(result)), evidence=_evidence(task, result)
+    )
+
+
+def _evidence(task: Task, result: Result) -> Evidence | None:
+    chosen = result.chosen
+    limit = task.settings.time_limit
+    # Without a point the form or the proof is made again: the run must not miss its deadline by it.
+    is_late = limit is not None and 2 * chosen.timings.total > limit
+    if not task.certificate or (chosen.point is None and is_late):
+        return None
+    with suppress(Exception):  # without it there is no certificate, but the run is as good
+        return evidence_of(result)
+    return None
 
 
 def _claim(attempt: Attempt) -> Stop:

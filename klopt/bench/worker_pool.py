@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from klopt.bench.environment import environment
+from klopt.bench.run_certificates import MAX_SECONDS, MAX_WAIT_S, RunCertificate, write_certificate
 from klopt.bench.task import Task
 from klopt.bench.worker import (
     MAX_LOG_CHARACTERS,
@@ -48,6 +49,8 @@ MAX_LOADING_S = 10.0
 MIN_WARM_UP_S = 2.0
 MAX_WARM_UP_S = 5.0
 """A warm-up may take as long as the run, but between these two."""
+MAX_CERTIFICATES = 50
+"""How many certificates are remembered for runs that find the same point."""
 JOIN_TIMEOUT_S = 5.0
 """How long a thread is waited for after its child was killed."""
 
@@ -71,6 +74,10 @@ class WorkerSlot:
         self.warm: set[tuple[str, str, str]] = set()
         self.unwarmable: set[tuple[str, str, str]] = set()
         self.closed = False
+        self.certificates: dict[str, RunCertificate] = {}
+        """Those written last: repeats of a run find the same point."""
+        self.slow: set[str] = set()
+        """The data of problems whose certificates take too long."""
         self.kept = threading.Semaphore(0)
         """Released when the caller has dealt with a run, and when there is no more to do."""
 
@@ -103,7 +110,36 @@ class WorkerSlot:
             log=(run.log + printed)[-MAX_LOG_CHARACTERS:],
             machine=self.environment.key,
         )
-        return replace(finished, run=run, environment=self.environment)
+        return replace(
+            finished,
+            run=run,
+            environment=self.environment,
+            evidence=None,
+            certificate=self._certificate(task, finished),
+        )
+
+    def _certificate(self, task: Task, finished: FinishedRun) -> RunCertificate:
+        """Have the child write the certificate of the run, whose clock has stopped."""
+        evidence = finished.evidence
+        if not task.certificate or evidence is None:
+            return RunCertificate()
+        too_slow = RunCertificate(reason=f"writing it takes more than {MAX_SECONDS:g} s")
+        if task.data in self.slow:
+            return too_slow
+        key = evidence.key(task.data)
+        if key not in self.certificates:
+            made: Any = too_slow
+            write = partial(write_certificate, task.problem, evidence, MAX_SECONDS)
+            with suppress(_ChildFailed):
+                made = self._call(write, MAX_WAIT_S)
+            if not isinstance(made, RunCertificate):
+                made = RunCertificate(reason=UNREADABLE)
+            if made == too_slow:
+                self.slow.add(task.data)
+            self.certificates[key] = made
+            if len(self.certificates) > MAX_CERTIFICATES:
+                del self.certificates[next(iter(self.certificates))]
+        return self.certificates[key]
 
     def close(self) -> None:
         """Kill the child; a run that is in it ends as crashed."""

@@ -79,6 +79,12 @@ STORE = "klopt-runs.db"
     help="File in which finished runs are kept.",
 )
 @click.option("--resume", is_flag=True, help="Skip runs that the store already holds.")
+@click.option(
+    "--certificates/--no-certificates",
+    default=True,
+    show_default=True,
+    help="Keep a certificate of each certified run, written after the run.",
+)
 @click.option("-j", "--jobs", default=1, show_default=True, help="Number of runs at a time.")
 @click.option(
     "--cluster", metavar="ADDRESS", help="Run on the Dask cluster at this address: tcp://host:8786."
@@ -99,6 +105,7 @@ def compare(
     sizes: str | None,
     store: str,
     resume: bool,
+    certificates: bool,
     jobs: int,
     cluster: str | None,
     output: str | None,
@@ -132,6 +139,7 @@ def compare(
             sizes=_sizes(sizes),
             store=store,
             resume=resume,
+            certificates=certificates,
             jobs=cluster or jobs,
             progress=not quiet,
             command=command,

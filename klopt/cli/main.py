@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 import click
 
 from klopt.cli.authoring import check_backend, check_problem, new
+from klopt.cli.certificates import certificates, check
 from klopt.cli.common import (
     BadCall,
     Commands,
@@ -265,36 +266,6 @@ def _on_own_data(
     return problem_of(cls, read_training_data(data, kernels, positive), read_options(words))
 
 
-@main.command(short_help="Check certificates in exact arithmetic.")
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
-@_json
-def check(files: tuple[str, ...], as_json: bool) -> None:
-    """Check certificates that `klopt solve --certificate FILE` has written, in exact arithmetic.
-
-    Nothing is solved and no solver is trusted. Exit code 0 if each one proves its claim, 1 if one
-    does not, 2 if a file cannot be read. `checker/klopt_check.py` does the same without klopt.
-    """
-    from klopt.certificates.files import check as proven
-    from klopt.engine.format import document, wrapped
-    from klopt.errors import InvalidProblem
-
-    found = []
-    for file in files:
-        try:
-            found.append({"file": file, "proven": True, "says": proven(file)})
-        except InvalidProblem as error:
-            found.append({"file": file, "proven": False, "says": str(error)})
-        except OSError as error:
-            raise BadCall(f"{file}: {error.strerror or error}") from error
-    if as_json:
-        click.echo(document("check", {"certificates": found}))
-    else:
-        for each in found:
-            word = "proven" if each["proven"] else "REJECTED"
-            click.echo(wrapped(f"{word}: {each['file']}: {each['says']}"))
-    sys.exit(0 if all(each["proven"] for each in found) else 1)
-
-
 @contextmanager
 def _native_output_on_stderr(wanted: bool) -> Iterator[None]:
     """Send what C code writes to standard output to standard error: a log is no result."""
@@ -401,9 +372,10 @@ def problems(name: str | None, as_json: bool) -> None:
     metavar="FILE.html",
     help="File of the report, an HTML page.",
 )
+@click.option("--store", metavar="FILE", help="Keep the runs and their certificates in this file.")
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @_json
-def demo(size: str, output: str, quiet: bool, as_json: bool) -> None:
+def demo(size: str, output: str, store: str | None, quiet: bool, as_json: bool) -> None:
     """Compare all backends on every family of problems, on data that come with scikit-learn.
 
     Writes a report and prints a table and a summary. Exit code 0 if everything was run, whatever
@@ -412,7 +384,7 @@ def demo(size: str, output: str, quiet: bool, as_json: bool) -> None:
     from klopt.bench.demo import demo_data, print_demo, run_demo
     from klopt.engine.format import document
 
-    comparison = run_demo(output, size=size, progress=not quiet)
+    comparison = run_demo(output, size=size, progress=not quiet, store=store)
     if as_json:
         click.echo(document("demo", demo_data(comparison, output)))
     else:
@@ -421,6 +393,7 @@ def demo(size: str, output: str, quiet: bool, as_json: bool) -> None:
 
 for command in (
     judge,
+    check,
     new,
     check_backend,
     check_problem,
@@ -429,6 +402,7 @@ for command in (
     experiments,
     report,
     export,
+    certificates,
     cite,
     doctor,
 ):

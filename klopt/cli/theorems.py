@@ -58,6 +58,12 @@ NO_PROOF = (
 @click.option(
     "--save", metavar="FOLDER", help="Write each counterexample to a file in this folder."
 )
+@click.option(
+    "--export",
+    "program_file",
+    metavar="FILE.py",
+    help="Write the refutation of the one claim as a program for Python alone.",
+)
 @click.option("-o", "--output", metavar="FILE.html", help="Write a report as an HTML page.")
 @click.option("--list", "only_list", is_flag=True, help="List the claims and check nothing.")
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
@@ -70,6 +76,7 @@ def verify(
     jobs: int,
     case_file: str | None,
     save: str | None,
+    program_file: str | None,
     output: str | None,
     only_list: bool,
     quiet: bool,
@@ -81,6 +88,7 @@ def verify(
     klopt verify pan2016-eq10    one claim; its former name (000-9) is found too
     klopt verify --paper mao2010   the claims of one paper
     klopt verify klopt_mine.py   your own, as `klopt new theorem mine` writes one
+    klopt verify mao2010-eq5 --export refutation.py   as a program for Python alone
 
     Each claim is measured on many random instances with certified intervals. Exit code 1 where a
     verdict differs from the registered one.
@@ -89,8 +97,8 @@ def verify(
     from klopt.papers.theorems.catalogue import select
     from klopt.papers.theorems.verification import verify_claims
 
-    if output:
-        check_writable(Path(output))
+    for file in filter(None, (output, program_file)):
+        check_writable(Path(file))
     chosen = select(claims, paper)
     if only_list:
         _print_list(chosen)
@@ -102,6 +110,8 @@ def verify(
             found = verify_claims(chosen, trials=trials, seed=seed, jobs=jobs, tell=tell)
     if save:
         _save(found, Path(save))
+    if program_file:
+        _export(found, Path(program_file))
     if output:
         from klopt.papers.theorems.page import write_verification
 
@@ -164,6 +174,19 @@ def _replayed(chosen: tuple[Claim, ...], path: Path) -> Verification:
             f"{path} is a case of {name!r}, which is not among the claims asked for"
         )
     return Verification((replay(match[0], case),), 1, 0)
+
+
+def _export(found: Verification, path: Path) -> None:
+    from klopt.errors import InvalidSettings
+    from klopt.papers.theorems.export import program
+
+    failed = [each for each in found.findings if each.counterexample is not None]
+    if len(found.findings) != 1 or not failed:
+        raise InvalidSettings("--export writes the refutation of one claim; name one that fails")
+    finding = failed[0]
+    assert finding.counterexample is not None
+    path.write_text(program(finding.claim, finding.counterexample), encoding="utf-8")
+    click.echo(f"program     {path}", err=True)
 
 
 def _save(found: Verification, folder: Path) -> None:

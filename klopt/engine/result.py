@@ -23,7 +23,7 @@ from klopt.model.problem import Point, Problem, Sense
 from klopt.proof.certificate import Certificate, Verdict, contradict, is_narrow, within
 from klopt.witness.certify_exact import ExactSolution
 
-__all__ = ["ACCEPT", "Accept", "Attempt", "Result", "Timings", "combine"]
+__all__ = ["ACCEPT", "Accept", "Attempt", "Result", "Timings", "combine", "proof_points"]
 
 Accept = Literal["proven", "estimated"]
 """Which verdicts a user accepts: conclusive ones, or ESTIMATED as well."""
@@ -312,18 +312,38 @@ def _to_be_saved(problem: Problem, chosen: Attempt, certificate: Certificate) ->
     def write(path: str | PathLike[str]) -> None:
         # Few results are saved: what writes them is imported by those.
         from klopt.certificates.files import certificate_text, write_text
+        from klopt.certificates.vipr import vipr_text
 
-        formulation = chosen.route.formulation
-        answer = chosen.answer
-        ray = None if answer.ray is None else formulation.recover(answer.ray, None)
-        point = chosen.point
-        if certificate.verdict is Verdict.INFEASIBLE:
-            point = _contradiction(chosen)
-        elif point is None and answer.x is not None:
-            point = problem.bracket(formulation.recover(answer.x, None)).point
-        write_text(path, certificate_text(problem, certificate, point, ray))
+        point, ray = proof_points(problem, chosen, certificate)
+        text = certificate_text(problem, certificate, point, ray)
+        write_text(path, vipr_text(text) if str(path).endswith(".vipr") else text)
 
     return replace(certificate, writer=write)
+
+
+def proof_points(
+    problem: Problem, chosen: Attempt, certificate: Certificate
+) -> tuple[Point | None, Point | None]:
+    """Return the point and the ray that a verdict was proven from, where there are any.
+
+    Parameters
+    ----------
+    problem
+        What the verdict is about.
+    chosen
+        The attempt whose answer proves it.
+    certificate
+        The verdict.
+    """
+    formulation = chosen.route.formulation
+    answer = chosen.answer
+    ray = None if answer.ray is None else formulation.recover(answer.ray, None)
+    if certificate.verdict is Verdict.INFEASIBLE:
+        return _contradiction(chosen), ray
+    point = chosen.point
+    if point is None and answer.x is not None:
+        point = problem.bracket(formulation.recover(answer.x, None)).point
+    return point, ray
 
 
 def _contradiction(chosen: Attempt) -> Point:

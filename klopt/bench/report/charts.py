@@ -12,7 +12,7 @@ charts into the page, and `standalone` puts it into a file of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Literal
@@ -241,13 +241,16 @@ def heat_map(
     top = round(20 + longest * 0.5) if slanted else 20
 
     shapes = (f'<rect id="cell-{tone}" class="cell-{tone}" {CELL_BOX}/>' for tone in TONES)
-    parts = [f"<defs>{''.join(shapes)}</defs>"]
+    # Most cells of a large map look like others: what they show is drawn once.
+    known = {_look(cell): f"map-{number}" for number, cell in enumerate(_plain_cells(cells))}
+    drawn_once = (f'<g id="{name}">{_shown(*look, x=0.0)}</g>' for look, name in known.items())
+    parts = [f"<defs>{''.join(shapes)}{''.join(drawn_once)}</defs>"]
     for j, column in enumerate(columns):
         parts.append(_column_name(column, left + j * CELL_WIDTH, top - 7, slanted))
     for i, (name, line) in enumerate(zip(names, cells, strict=True)):
         down = top + i * CELL_HEIGHT
         parts.append(text(left - 10, down + CELL_HEIGHT / 2 + 4, name, "end", title=rows[i]))
-        drawn = "".join(_cell(cell, left + j * CELL_WIDTH) for j, cell in enumerate(line))
+        drawn = "".join(_cell(cell, left + j * CELL_WIDTH, known) for j, cell in enumerate(line))
         place = f'transform="translate(0 {down})"'
         parts.append(f'<g class="m" font-size="14" {place}>{drawn}</g>')
 
@@ -277,17 +280,41 @@ def standalone(svg: str) -> str:
     return svg.replace("<svg", opening, 1).replace("</title>", sheet, 1)
 
 
-def _cell(cell: MapCell, x: float) -> str:
-    middle = f"{x + CELL_WIDTH / 2:g}"
-    words = escape(cell.symbol)
-    if cell.word:
-        words += f'<tspan x="{middle}" dy="14" class="s">{escape(cell.word)}</tspan>'
-    inside = f"<title>{escape(cell.title)}</title>" if cell.title else ""
-    inside += f'<use href="#cell-{cell.tone}" x="{x:g}"/>'
-    inside += f'<text x="{middle}" y="17">{words}</text>'
+def _plain_cells(cells: Sequence[Sequence[MapCell]]) -> list[MapCell]:
+    """One cell of each look that has no words of its own."""
+    plain = {_look(cell): cell for line in cells for cell in line if not cell.title}
+    return list(plain.values())
+
+
+def _look(cell: MapCell) -> tuple[str, str, str]:
+    return cell.symbol, cell.word, cell.tone
+
+
+def _cell(cell: MapCell, x: float, known: Mapping[tuple[str, str, str], str]) -> str:
+    if cell.title:
+        inside = f"<title>{escape(cell.title)}</title>" + _shown(*_look(cell), x=x)
+    else:
+        inside = f'<use href="#{known[_look(cell)]}" x="{x:g}"/>'
     if cell.link:
         return f'<a href="{escape(cell.link)}">{inside}</a>'
-    return f"<g>{inside}</g>"
+    return f"<g>{inside}</g>" if cell.title else inside
+
+
+def _shown(symbol: str, word: str, tone: str, x: float) -> str:
+    """A symbol and a word on the colour of the tone.
+
+    Parameters
+    ----------
+    symbol, word, tone
+        Those of the cell.
+    x
+        Its left side.
+    """
+    middle = f"{x + CELL_WIDTH / 2:g}"
+    words = escape(symbol)
+    if word:
+        words += f'<tspan x="{middle}" dy="14" class="s">{escape(word)}</tspan>'
+    return f'<use href="#cell-{tone}" x="{x:g}"/><text x="{middle}" y="17">{words}</text>'
 
 
 def _svg(title: str, width: int, height: int, body: str, natural: bool = False) -> str:

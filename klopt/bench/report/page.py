@@ -29,10 +29,12 @@ from klopt.bench.report.figures import Figure, shown
 from klopt.bench.report.growth_chart import growth_charts
 from klopt.bench.report.kernels import MAX_BYTES, Learned, learned
 from klopt.bench.report.performance_profile import performance_profile
+from klopt.bench.report.proofs import page_proofs
 from klopt.bench.report.styles import StyleMap, styles_of
 from klopt.bench.report.templates import template
 from klopt.bench.report.verdict_map import verdict_map
 from klopt.bench.report.views import details, families, groups, settings
+from klopt.bench.run_certificates import RunCertificate
 from klopt.bench.scores import LEVELS, scores
 from klopt.bench.summary import summary_lines, verdict_sentence
 from klopt.bench.trials import Agreement, Trial, agreement, grouped, trials
@@ -45,6 +47,8 @@ MIN_CURVE_POINTS = 24
 """What each curve gets at least."""
 MAX_CURVES = 40
 """With more curves, charts against iterations are left to `klopt.bench.report.files`."""
+MAX_PAGE_BYTES = 498_000
+"""What a page with certificates may take, unless it takes more without them."""
 OPEN_PANELS = 3
 """Problems whose charts of convergence are open from the start."""
 NO_BOUNDS: Mapping[str, Sequence[RateBound]] = MappingProxyType({})
@@ -62,6 +66,7 @@ class PageSource(Protocol):
     @property
     def command(self) -> str: ...
     def arrays(self, key: str, /) -> Mapping[str, FloatArray]: ...
+    def certificates(self) -> Mapping[str, RunCertificate]: ...
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,7 @@ def page(comparison: PageSource, bounds: Mapping[str, Sequence[RateBound]] = NO_
     known = agreement(runs)
     styles = styles_of(runs)
     anchors = {run.key: f"r{i}" for i, trial in enumerate(found) for run in trial.runs}
-    return template("page.html.jinja").render(
+    content = dict(
         **_header(comparison, runs, known),
         **_results(found, known, styles, anchors),
         **_convergence(comparison, found, styles, bounds),
@@ -90,6 +95,16 @@ def page(comparison: PageSource, bounds: Mapping[str, Sequence[RateBound]] = NO_
         bibtex=bibtex(runs),
         data=Markup(embedded(runs, comparison.command)),
     )
+    written = template("page.html.jinja")
+    certificates = comparison.certificates()
+    without = page_proofs(found, anchors, certificates, max_bytes=0)
+    page = written.render(**content, proofs=without)
+    if without is None:
+        return page
+    # Certificates get what is left: all the rest of the page is there without them.
+    left = MAX_PAGE_BYTES - len(page.encode())
+    proofs = page_proofs(found, anchors, certificates, left)
+    return written.render(**content, proofs=proofs)
 
 
 def _header(

@@ -31,8 +31,10 @@ def template(name: str) -> Template:
     return jinja.get_template(name)
 
 
-def policy(style: str, *scripts: str) -> str:
+def policy(style: str, *scripts: str, workers: bool = False) -> str:
     """Return the Content-Security-Policy of a page with these elements and no others.
+
+    With `workers` its scripts may start workers from what they hold themselves.
 
     >>> policy("p{}").split("; ")[:2]
     ["default-src 'none'", "style-src 'sha256-gG2yISYereRMiG2lMXrbiUgi0Ubw9p7QCeWcroOvy9Y='"]
@@ -40,6 +42,9 @@ def policy(style: str, *scripts: str) -> str:
     parts = ["default-src 'none'", f"style-src {_hash(style)}"]
     if scripts:
         parts.append(f"script-src {' '.join(map(_hash, scripts))}")
+    # A worker is started by one of these scripts or not at all.
+    if workers:
+        parts.append("worker-src blob:")
     return "; ".join([*parts, "img-src data:", "base-uri 'none'", "form-action 'none'"])
 
 

@@ -8,8 +8,11 @@ turns it into them.
 from __future__ import annotations
 
 import json
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from fractions import Fraction
+from functools import wraps
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,9 +24,11 @@ from klopt.papers.theorems.claim import Case
 __all__ = [
     "ball",
     "document",
+    "given",
     "precise",
     "rational",
     "read_case",
+    "recorded_givens",
     "rounded",
     "surely_above",
     "write_case",
@@ -112,6 +117,38 @@ def precise(bits: int = PRECISION_BITS) -> AbstractContextManager[Any]:
     from flint import ctx
 
     return cast(AbstractContextManager[Any], ctx.workprec(bits))
+
+
+_givens: ContextVar[dict[str, Any] | None] = ContextVar("givens", default=None)
+
+
+def given(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a function whose value an exact check takes as it is, however it was found.
+
+    A better point is such a value: what counts is how good it is. In the program that refutes the
+    claim (`klopt.papers.theorems.export`) it is a number beside those of the case.
+    """
+
+    @wraps(function)
+    def recorded(*arguments: Any, **named: Any) -> Any:
+        value = function(*arguments, **named)
+        seen = _givens.get()
+        if seen is not None:
+            seen[function.__name__] = value
+        return value
+
+    return recorded
+
+
+@contextmanager
+def recorded_givens() -> Iterator[dict[str, Any]]:
+    """Collect by their names the values of functions marked by `given` while the block runs."""
+    seen: dict[str, Any] = {}
+    before = _givens.set(seen)
+    try:
+        yield seen
+    finally:
+        _givens.reset(before)
 
 
 def surely_above(left: Any, right: Any) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from klopt.engine.pipeline import solve
 from klopt.errors import InvalidSettings
-from klopt.papers.theorems.cases import ball
+from klopt.papers.theorems.cases import ball, given
 from klopt.papers.theorems.claim import Case
 from klopt.papers.theorems.mao2010.graphs import labels_of, laplacian
 from klopt.problems import SpectralRls
@@ -77,6 +77,17 @@ def exact_rotated(case: Case) -> tuple[Any, Any]:
     return abs(plain - rotated), ball(0)
 
 
+@given
+def better_factor(case: Case) -> Any:
+    """Return f for which ff' is klopt's kernel, its entries as fractions."""
+    plain = {name: np.asarray(entry, float) for name, entry in case.items()}
+    numbers = (float(case["C"]), float(case["mu"]))
+    ridge = float(case["ridge"])
+    problem = SpectralRls(laplacian(plain), labels_of(plain), *numbers, "padded", ridge=ridge)
+    factor = cast(Any, solve(problem).point).factor[:, 0]
+    return np.array([Fraction(float(entry)) for entry in factor], dtype=object)
+
+
 def exact_commuting(case: Case) -> tuple[Any, Any]:
     """Return the minimum of (7) over kernels that commute with L and its value at a better one.
 
@@ -107,12 +118,6 @@ def exact_commuting(case: Case) -> tuple[Any, Any]:
         if share and share * C * C < 2 * weight:
             raise InvalidSettings("decided exactly where no part of the spectrum is cut off only")
         left += ball(2 * weight * share).sqrt() - ball(weight / C) if share else ball(0)
-    plain = {name: np.asarray(entry, float) for name, entry in case.items()}
-    L_y = laplacian(plain), labels_of(plain)
-    problem = SpectralRls(*L_y, float(C), float(mu), "padded", ridge=float(case["ridge"]))
-    f = np.array(
-        [Fraction(float(entry)) for entry in cast(Any, solve(problem).point).factor[:, 0]],
-        dtype=object,
-    )
+    f = better_factor(case)
     fit = C * (y @ y) / 2 - C * C * (f @ y) ** 2 / (1 + C * (f @ f)) / 2
     return left, ball(fit + mu * (f @ L @ f + case["ridge"] * (f @ f)))

@@ -10,7 +10,7 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.engine.pipeline import solve
-from klopt.papers.theorems.cases import ball
+from klopt.papers.theorems.cases import ball, given
 from klopt.papers.theorems.claim import Case
 from klopt.papers.theorems.evidence import Evidence, Interval, at_most, equal, every
 from klopt.papers.theorems.mao2010.graphs import aligned, curve, labels_of, laplacian, spectrum_of
@@ -187,8 +187,9 @@ def clipped_maximum(case: Case) -> float:
     return max(aligned(case, lam) for lam in spectra)
 
 
-def exact_alignments(case: Case, *, clip: bool) -> tuple[Any, Any]:
-    """Return, as balls, the alignment at a better mu than mu* of (10), and that at mu*."""
+@given
+def better_weight(case: Case, clip: bool) -> Fraction:
+    """Return the mu of a grid at which the alignment is best in floats."""
     plain = {
         name: np.asarray(value, float) if np.ndim(value) else float(value)
         for name, value in case.items()
@@ -198,11 +199,15 @@ def exact_alignments(case: Case, *, clip: bool) -> tuple[Any, Any]:
         range(len(MU_GRID)),
         key=lambda i: aligned(plain, np.maximum(spectra[i], 0.0) if clip else spectra[i]),
     )
+    return Fraction(float(MU_GRID[best]))
+
+
+def exact_alignments(case: Case, *, clip: bool) -> tuple[Any, Any]:
+    """Return, as balls, the alignment at a better mu than mu* of (10), and that at mu*."""
+    better = ball(better_weight(case, clip))
     p, q = exact_signs(case)
     printed = (q / p * ball(Fraction(case["C"]))) * (q / p * ball(Fraction(case["C"])))
-    return tuple(
-        _exact_alignment(case, mu, clip) for mu in (ball(Fraction(float(MU_GRID[best]))), printed)
-    )
+    return _exact_alignment(case, better, clip), _exact_alignment(case, printed, clip)
 
 
 def _exact_alignment(case: Case, mu: Any, clip: bool) -> Any:

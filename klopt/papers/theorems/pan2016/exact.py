@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from klopt.errors import InvalidSettings
-from klopt.papers.theorems.cases import ball
+from klopt.papers.theorems.cases import ball, given
 from klopt.papers.theorems.claim import Case
 from klopt.papers.theorems.pan2016.quantities import closed_form
 
@@ -43,18 +43,23 @@ def exact_separation(case: Case) -> tuple[Any, Any]:
     return 1 - sum(inside, ball(0)) / n, _flat(W, D)
 
 
-def exact_residual(case: Case) -> tuple[Any, Any]:
-    """Return the squared residual of K + gamma K S K0 = K0 at K of (29), and 1e-16 |K0|^2."""
-    floats = {name: np.asarray(value, float) for name, value in case.items()}
-    K = closed_form(floats)
-    K0 = case["K0"]
-    points = range(len(K0))
+@given
+def computed_kernel(case: Case) -> Any:
+    """Return K of (29) as floats compute it, each of which is a fraction."""
+    K = closed_form({name: np.asarray(value, float) for name, value in case.items()})
     if not np.isfinite(K).all():
         raise InvalidSettings("there is no K to measure: an inverse failed")
+    return np.array([[Fraction(float(entry)) for entry in row] for row in K], dtype=object)
 
+
+def exact_residual(case: Case) -> tuple[Any, Any]:
+    """Return the squared residual of K + gamma K S K0 = K0 at K of (29), and 1e-16 |K0|^2."""
+    K = computed_kernel(case)
+    K0 = case["K0"]
+    points = range(len(K0))
     W, D = _graph(case["T"])
     S = [[(i == j) - W[i][j] / (D[i] * D[j]).sqrt() for j in points] for i in points]
-    exact = [[ball(Fraction(float(entry))) for entry in row] for row in K]
+    exact = [[ball(entry) for entry in row] for row in K]
     start = [[ball(entry) for entry in row] for row in K0]
     KSK0 = _product(_product(exact, S), start)
 

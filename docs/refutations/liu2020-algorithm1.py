@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""Refutes liu2020-algorithm1: Liu et al. (2020), (16), Algorithm 1 line 7.
+Claim: beta = P(alpha_0 - (1/2L) sum (i+1) grad h) accelerates: theta has a gap of at most 8 L
+|alpha*|^2 / ((t+1)(t+2)).
+What holds: h is maximised, so the sign is plus and the argmin of (16) an argmax. With minus
+beta stays behind, alpha is pulled to alpha_0 at every step, and the acceleration is lost.
+Exact numbers, or intervals that enclose them. Exit code 0: refuted.
+"""
+import sys
+from fractions import Fraction
+from math import isqrt
+from dataclasses import dataclass
+from typing import Any
+BITS = 300  # of intervals, behind the point
+def ball(x):  # a rational number as an interval
+    n, d = Fraction(x).numerator << BITS, Fraction(x).denominator
+    return Ball(n // d, -(-n // d))
+lift = lambda y: y if isinstance(y, Ball) else ball(y)
+class Ball:  # a number between a / 2**BITS and b / 2**BITS; every step rounds outwards
+    def __init__(self, a, b): self.a, self.b = a, b
+    __add__ = __radd__ = lambda x, y: Ball(x.a + lift(y).a, x.b + lift(y).b)
+    __neg__ = lambda x: Ball(-x.b, -x.a)
+    __sub__ = lambda x, y: x + -lift(y)
+    __rsub__ = lambda x, y: -x + y
+    def __mul__(x, y):
+        ends = [p * q for p in (x.a, x.b) for q in (lift(y).a, lift(y).b)]
+        return Ball(min(ends) >> BITS, -(-max(ends) >> BITS))
+    __rmul__ = __mul__
+    def inverse(x):
+        if x.a <= 0 <= x.b: raise ValueError("undecided: a division by what may be 0")
+        return Ball((1 << 2 * BITS) // x.b, -(-(1 << 2 * BITS) // x.a))
+    __truediv__ = lambda x, y: x * lift(y).inverse()
+    __rtruediv__ = lambda x, y: x.inverse() * y
+    __pow__ = lambda x, k: x ** (k - 1) * x if k else ball(1)
+    __gt__ = lambda x, y: x.a > lift(y).b
+    __float__ = lambda x: float(Fraction(x.a + x.b, 2 << BITS))
+    max = lambda x, y: Ball(max(x.a, lift(y).a), max(x.b, lift(y).b))
+    min = lambda x, y: Ball(min(x.a, lift(y).a), min(x.b, lift(y).b))
+    mid = lambda x: Ball(x.a + x.b >> 1, x.a + x.b >> 1)
+    sqrt = lambda x: Ball(isqrt(max(x.a, 0) << BITS), isqrt(max(x.b, 0) << BITS) + 1)
+class Array(list):  # vectors and matrices
+    def __getitem__(x, i):
+        if not isinstance(i, tuple): return list.__getitem__(x, i)
+        if None in i: return Array([x]) if i[0] is None else Array(Array([a]) for a in x)
+        return Array(row[i[1]] for row in x) if isinstance(i[0], slice) else x[i[0]][i[1]]
+array = lambda x, dtype=None: Array(map(array, x)) if isinstance(x, (list, tuple, map)) else x
+ndim = lambda x: 1 + ndim(x[0]) if isinstance(x, Array) else 0
+F = Fraction
+CASE = {
+    'y': array([F(1), F(-1), F(1), F(-1), F(1), F(-1), F(1), F(-1), F(1), F(-1), F(1), F(-1),
+        F(1), F(-1), F(1), F(-1)]),
+    'C': F(2),
+    'eta': F(1000000),
+    'tau': F(0),
+    'K': array([[F(1), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0),
+        F(0), F(0), F(0)], [F(0), F(1), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0),
+        F(0), F(0), F(0), F(0), F(0)], [F(0), F(0), F(1), F(0), F(0), F(0), F(0), F(0), F(0),
+        F(0), F(0), F(0), F(0), F(0), F(0), F(0)], [F(0), F(0), F(0), F(1), F(0), F(0), F(0),
+        F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0)], [F(0), F(0), F(0), F(0), F(1),
+        F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0)], [F(0), F(0), F(0),
+        F(0), F(0), F(1), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0)], [F(0),
+        F(0), F(0), F(0), F(0), F(0), F(1), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0),
+        F(0)], [F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(1), F(0), F(0), F(0), F(0), F(0),
+        F(0), F(0), F(0)], [F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(1), F(0), F(0),
+        F(0), F(0), F(0), F(0), F(0)], [F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0),
+        F(1), F(0), F(0), F(0), F(0), F(0), F(0)], [F(0), F(0), F(0), F(0), F(0), F(0), F(0),
+        F(0), F(0), F(0), F(1), F(0), F(0), F(0), F(0), F(0)], [F(0), F(0), F(0), F(0), F(0),
+        F(0), F(0), F(0), F(0), F(0), F(0), F(1), F(0), F(0), F(0), F(0)], [F(0), F(0), F(0),
+        F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(1), F(0), F(0), F(0)], [F(0),
+        F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(1), F(0),
+        F(0)], [F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0),
+        F(0), F(1), F(0)], [F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0), F(0),
+        F(0), F(0), F(0), F(0), F(1)]]),
+    'steps': F(200),
+}
+@dataclass(frozen=True)
+class SeparableProblem:
+    k: Any
+    C: Any
+    eta: Any
+
+    @classmethod
+    def of(cls, case):
+        K = case['K']
+        y = case['y']
+        n = len(case['y'])
+        diagonal = all((K[i, j] == 0 for i in range(n) for j in range(n) if i != j))
+        firsts = range(0, n, 2)
+        paired = n % 2 == 0 and all((K[i, i] == K[i + 1, i + 1] > 0 and y[i] == -y[i + 1] for i in firsts))
+        if case['tau'] or not diagonal or (not paired):
+            raise ValueError('decided exactly for tau = 0 and a diagonal K of pairs with opposite labels only')
+        k = tuple((ball(K[i, i]) for i in firsts))
+        return cls(k, ball(case['C']), ball(case['eta']))
+
+    @property
+    def L(self):
+        n = 2 * len(self.k)
+        top = max(self.k, key=float)
+        norm = (2 * sum((k * k for k in self.k))).sqrt()
+        return top * (n + 3 * n * self.C ** 2 * norm / (4 * self.eta))
+
+    @property
+    def reach(self):
+        return 2 * sum((self.C.min(1 / k) ** 2 for k in self.k))
+
+    def printed_bound(self, total):
+        return 8 * self.L * self.reach / (total * (total + 1))
+
+    def value(self, s):
+        pairs = zip(self.k, s, strict=True)
+        return 2 * sum((x - k * x * x / 2 - k * k * x ** 4 / (16 * self.eta) for k, x in pairs))
+
+    def gradient(self, s):
+        return [1 - k * x - k * k * x ** 3 / (4 * self.eta) for k, x in zip(self.k, s, strict=True)]
+
+    def within(self, s):
+        return [x.max(ball(0)).min(self.C) for x in s]
+
+    def best(self):
+        s = [ball(0) + 1 / k for k in self.k]
+        for _ in range(30):
+            down = [k + 3 * k * k * x * x / (4 * self.eta) for k, x in zip(self.k, s, strict=True)]
+            s = [(x + g / d).mid() for x, g, d in zip(s, self.gradient(s), down, strict=True)]
+        return self.value(self.within(s))
+
+    def run(self, total, sign):
+        L = self.L
+        s = [ball(0)] * len(self.k)
+        gathered = s
+        theta = s
+        beta = s
+        for t in range(total):
+            g = self.gradient(s)
+            theta = self.within([x + d / L for x, d in zip(s, g, strict=True)])
+            gathered = [x + (t + 1) * d for x, d in zip(gathered, g, strict=True)]
+            beta = self.within([sign * x / (2 * L) for x in gathered])
+            s = [((t + 1) * a + 2 * b) / (t + 3) for a, b in zip(theta, beta, strict=True)]
+        return (theta, beta)
+def exact_minus(case):
+    problem = SeparableProblem.of(case)
+    total = int(case['steps'])
+    theta, _ = problem.run(total, -1)
+    return (problem.best() - problem.value(theta), problem.printed_bound(total))
+left, right = exact_minus(CASE)
+show = lambda x: str(x) if len(str(x)) < 60 and not hasattr(x, 'a') else f'{float(x):.17g}'
+print(__doc__.strip(), *(f'{name} = {value}' for name, value in CASE.items()), sep='\n')
+print('the claim says that', show(left), 'is at most', show(right))
+print('REFUTED' if left > right else 'not refuted')
+sys.exit(0 if left > right else 1)

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Refutes liu2020-theorem6: Liu et al. (2020), Theorem 6.
+Claim: The value of the clusters differs from the optimum by at most (B2 - B1) C^2 Q / 2, B1 and
+B2 bounding F.
+Premise: F is 1 between clusters (liu2020-lemma5), and (4) means (18).
+What holds: -(C^4 / 16 eta) sum K_ij^2 <= h* - H <= C^2 Q / 2, the sum between clusters: B2
+would do, B2 - B1 not.
+Exact numbers, or intervals that enclose them. Exit code 0: refuted.
+"""
+import sys
+from fractions import Fraction
+BITS = 300  # of intervals, behind the point
+def ball(x):  # a rational number as an interval
+    n, d = Fraction(x).numerator << BITS, Fraction(x).denominator
+    return Ball(n // d, -(-n // d))
+lift = lambda y: y if isinstance(y, Ball) else ball(y)
+class Ball:  # a number between a / 2**BITS and b / 2**BITS; every step rounds outwards
+    def __init__(self, a, b): self.a, self.b = a, b
+    __add__ = __radd__ = lambda x, y: Ball(x.a + lift(y).a, x.b + lift(y).b)
+    __neg__ = lambda x: Ball(-x.b, -x.a)
+    __sub__ = lambda x, y: x + -lift(y)
+    def __mul__(x, y):
+        ends = [p * q for p in (x.a, x.b) for q in (lift(y).a, lift(y).b)]
+        return Ball(min(ends) >> BITS, -(-max(ends) >> BITS))
+    __rmul__ = __mul__
+    def inverse(x):
+        if x.a <= 0 <= x.b: raise ValueError("undecided: a division by what may be 0")
+        return Ball((1 << 2 * BITS) // x.b, -(-(1 << 2 * BITS) // x.a))
+    __truediv__ = lambda x, y: x * lift(y).inverse()
+    __pow__ = lambda x, k: x ** (k - 1) * x if k else ball(1)
+    __gt__ = lambda x, y: x.a > lift(y).b
+    __float__ = lambda x: float(Fraction(x.a + x.b, 2 << BITS))
+    union = lambda x, y: Ball(min(x.a, y.a), max(x.b, y.b))
+class Array(list):  # vectors and matrices
+    def __getitem__(x, i):
+        if not isinstance(i, tuple): return list.__getitem__(x, i)
+        if None in i: return Array([x]) if i[0] is None else Array(Array([a]) for a in x)
+        return Array(row[i[1]] for row in x) if isinstance(i[0], slice) else x[i[0]][i[1]]
+array = lambda x, dtype=None: Array(map(array, x)) if isinstance(x, (list, tuple, map)) else x
+ndim = lambda x: 1 + ndim(x[0]) if isinstance(x, Array) else 0
+F = Fraction
+CASE = {
+    'K': array([[F(1), F(1, 2)], [F(1, 2), F(1)]]),
+    'y': array([F(1), F(1)]),
+    'C': F(1),
+    'eta': F(128),
+    'tau': F(0),
+    'bias': False,
+    'groups': array([F(0), F(1)]),
+    'alpha': array([F(5, 8), F(5, 8)]),
+}
+def _require_two_points(case, *, together=False):
+    two_points = len(case['y']) == 2
+    if not two_points or case['tau'] or case.get('bias', True) or (min(case['K'][0, 0], case['K'][1, 1]) <= 0):
+        raise ValueError('decided exactly for two points without tau and bias only')
+    if (case['groups'][0] == case['groups'][1]) is not together:
+        where = 'one cluster' if together else 'two clusters'
+        raise ValueError(f'decided exactly for two points in {where} only')
+def _stationary_point(case, linear, cubic):
+    eta = case['eta']
+    low = 0 * case['C']
+    high = case['C']
+
+    def rises(s):
+        return bool(1 - linear * s - cubic * s ** 3 / (4 * eta) >= 0)
+    if rises(high):
+        return ball(high)
+    for _ in range(60):
+        middle = (low + high) / 2
+        if rises(middle):
+            low = middle
+        else:
+            high = middle
+    return ball(low).union(ball(high))
+def single_point_optimum(case, i):
+    k = case['K'][i, i]
+    return _stationary_point(case, k, k * k)
+def _single_point_optima(case):
+    return [single_point_optimum(case, 0), single_point_optimum(case, 1)]
+def exact_value(case, a, gain):
+    points = range(len(a))
+    K = case['K']
+    eta = case['eta']
+    square = sum((a[i] * a[j] * K[i, j] for i in points for j in points))
+    fourth = sum(((a[i] * a[j] * K[i, j]) ** 2 for i in points for j in points))
+    return gain - square / 2 - fourth / (16 * eta)
+def exact_lagrangian(case, alpha, F, K):
+    y = case['y']
+    points = range(len(alpha))
+    pairs = [(i, j) for i in points for j in points]
+    square = sum((alpha[i] * alpha[j] * F[i][j] * ball(y[i] * y[j] * K[i, j]) for i, j in pairs))
+    distance = sum(((F[i][j] - 1) ** 2 for i, j in pairs))
+    return sum(alpha) - square / 2 + ball(case['eta']) * distance
+def _concatenated_weights(case, alpha, between):
+    diagonal = [1 + alpha[i] ** 2 * ball(case['K'][i, i] / (4 * case['eta'])) for i in range(2)]
+    return [[diagonal[0], ball(between)], [ball(between), diagonal[1]]]
+def exact_theorem6(case):
+    _require_two_points(case)
+    K = case['K']
+    C = case['C']
+    eta = case['eta']
+    y = case['y']
+    feasible = case['alpha']
+    if not all((0 <= s <= C for s in feasible)):
+        raise ValueError('alpha of the case is not feasible')
+    alpha = _single_point_optima(case)
+    value = exact_value(case, [y[i] * feasible[i] for i in range(2)], sum(feasible))
+    own = exact_lagrangian(case, alpha, _concatenated_weights(case, alpha, 1), K)
+    entries = [K[0, 0], K[1, 1], y[0] * y[1] * K[0, 1]]
+    B = C * C / (4 * eta) * (max(*entries, 0) - min(*entries, 0))
+    return (ball(value) - own, ball(B * C * C * abs(K[0, 1])))
+left, right = exact_theorem6(CASE)
+show = lambda x: str(x) if len(str(x)) < 60 and not hasattr(x, 'a') else f'{float(x):.17g}'
+print(__doc__.strip(), *(f'{name} = {value}' for name, value in CASE.items()), sep='\n')
+print('the claim says that', show(left), 'is at most', show(right))
+print('REFUTED' if left > right else 'not refuted')
+sys.exit(0 if left > right else 1)

@@ -1,0 +1,36 @@
+#!/usr/bin/env python3
+"""Refutes mao2010-sdp: Mao and Tsang (2010), SDP after (6).
+Claim: (6) is the SDP min tau + mu tr(KL) with the Schur complement of tau.
+What holds: The objective is tau/2 + mu tr(KL).
+Exact numbers, or intervals that enclose them. Exit code 0: refuted.
+"""
+import sys
+import operator
+from fractions import Fraction
+def each(f, x, y):  # f of the entries of two arrays, or of an array and a number
+    if not isinstance(x, Array): return Array(each(f, x, b) for b in y) if isinstance(y, Array) else f(x, y)
+    if isinstance(y, Array) and isinstance(x[0], Array) == isinstance(y[0], Array): return Array(map(each, [f] * len(y), list(x) * len(y) if len(x) == 1 else x, y))
+    return Array(each(f, a, y) for a in x)
+class Array(list):  # vectors and matrices
+    __pow__ = lambda x, k: each(operator.pow, x, k)
+array = lambda x, dtype=None: Array(map(array, x)) if isinstance(x, (list, tuple, map)) else x
+ndim = lambda x: 1 + ndim(x[0]) if isinstance(x, Array) else 0
+F = Fraction
+CASE = {
+    'y': array([F(1), F(-1)]),
+    'C': F(2),
+    'mu': F(100),
+    'ridge': F(3602879701896397, 36028797018963968),
+}
+def exact_schur(case):
+    square = sum(case['y'] ** 2)
+    C = case['C']
+    if C * C * square > case['mu'] * case['ridge']:
+        raise ValueError("decided exactly where mu is at least C^2 y'y / ridge only")
+    return (C * square, C * square / 2)
+left, right = exact_schur(CASE)
+show = lambda x: str(x) if len(str(x)) < 60 and not hasattr(x, 'a') else f'{float(x):.17g}'
+print(__doc__.strip(), *(f'{name} = {value}' for name, value in CASE.items()), sep='\n')
+print('the claim says that', show(left), 'is at most', show(right))
+print('REFUTED' if left > right else 'not refuted')
+sys.exit(0 if left > right else 1)

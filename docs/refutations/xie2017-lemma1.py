@@ -1,0 +1,35 @@
+#!/usr/bin/env python3
+"""Refutes xie2017-lemma1: Xie et al. (2017), Lemma 1, (21).
+Claim: The alignment is b'alpha / sqrt(alpha'F alpha).
+What holds: Divided by ||YY'|| = sqrt(sum_k n_k^2); the maximiser is the same, the reported
+alignment is not.
+Exact numbers, or intervals that enclose them. Exit code 0: refuted.
+"""
+import sys
+import operator
+from fractions import Fraction
+def each(f, x, y):  # f of the entries of two arrays, or of an array and a number
+    if not isinstance(x, Array): return Array(each(f, x, b) for b in y) if isinstance(y, Array) else f(x, y)
+    if isinstance(y, Array) and isinstance(x[0], Array) == isinstance(y[0], Array): return Array(map(each, [f] * len(y), list(x) * len(y) if len(x) == 1 else x, y))
+    return Array(each(f, a, y) for a in x)
+class Array(list):  # vectors and matrices
+    def __getitem__(x, i):
+        if not isinstance(i, tuple): return list.__getitem__(x, i)
+        if None in i: return Array([x]) if i[0] is None else Array(Array([a]) for a in x)
+        return Array(row[i[1]] for row in x) if isinstance(i[0], slice) else x[i[0]][i[1]]
+    __pow__ = lambda x, k: each(operator.pow, x, k)
+array = lambda x, dtype=None: Array(map(array, x)) if isinstance(x, (list, tuple, map)) else x
+ndim = lambda x: 1 + ndim(x[0]) if isinstance(x, Array) else 0
+F = Fraction
+CASE = {
+    'V': array([[F(1)], [F(0)]]),
+    'classes': array([F(0), F(0)]),
+}
+def sides(case):
+    return (sum(case['V'][:, 0]) ** 2 / sum(case['V'][:, 0] ** 2), sum(case['V'][:, 0]) ** 2 / (sum(case['V'][:, 0] ** 2) * len(case['classes'])))
+left, right = sides(CASE)
+show = lambda x: str(x) if len(str(x)) < 60 and not hasattr(x, 'a') else f'{float(x):.17g}'
+print(__doc__.strip(), *(f'{name} = {value}' for name, value in CASE.items()), sep='\n')
+print('the claim says that', show(left), 'is at most', show(right))
+print('REFUTED' if left > right else 'not refuted')
+sys.exit(0 if left > right else 1)
