@@ -19,7 +19,7 @@ from klopt.arrays import FloatArray
 from klopt.bench.database import InvalidStore, damaged
 from klopt.bench.environment import Environment, environment
 from klopt.bench.record import Run, Trace, printable
-from klopt.bench.run_certificates import RunCertificate, unpacked
+from klopt.bench.run_certificates import MAX_SECONDS, RunCertificate, unpacked
 from klopt.bench.scores import Score, scores
 from klopt.bench.shared_work import SharedWork
 from klopt.bench.store import Store
@@ -161,7 +161,7 @@ def compare(
     threads: int = 1,
     seed: int = 0,
     resume: bool = True,
-    certificates: bool = True,
+    certificates: bool | float = True,
     command: str = "",
 ) -> Comparison:
     """Return the comparison of all capable backends, or of those named, on one problem or many.
@@ -195,7 +195,8 @@ def compare(
         Whether a bar is shown on a terminal.
     certificates
         Whether the store keeps a certificate of each certified run, which anybody can check. It is
-        written after the run, whose times it does not change.
+        written after the run, whose times it does not change; a number is the seconds that one may
+        take.
     command
         What is noted as the call.
 
@@ -232,7 +233,7 @@ def compare(
         before = kept.checksums()
         reused = _reusable(kept, tasks) if resume else frozenset()
         missing = [
-            replace(task, certificate=certificates)
+            replace(task, certificate=_certificate_seconds(certificates))
             for task in tasks.tasks
             if task.key not in reused
         ]
@@ -245,6 +246,11 @@ def compare(
             _keep(work, run(work), tell)
             from_others = frozenset(each.key for each in work.from_others)
         return _comparison(kept, tasks, command, reused | from_others, folder)
+
+
+def _certificate_seconds(certificates: bool | float) -> float:
+    """The seconds that writing one certificate may take; 0 for none."""
+    return MAX_SECONDS * certificates if isinstance(certificates, bool) else float(certificates)
 
 
 def _reusable(store: Store, tasks: TaskList) -> frozenset[str]:

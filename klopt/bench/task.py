@@ -16,6 +16,7 @@ from scipy import sparse
 
 from klopt.bench.digest import digest
 from klopt.bench.record import Run
+from klopt.bench.run_certificates import MAX_SECONDS
 from klopt.bench.source_digest import source_digest
 from klopt.model.backend import Backend, Settings, Stop
 from klopt.model.problem import Problem
@@ -39,8 +40,8 @@ class Task:
     repeat: int = 0
     size: int = 0
     """What growth is measured in."""
-    certificate: bool = True
-    """Whether a certificate of what is proven is written after the run; it does not count for the key."""
+    certificate: float = MAX_SECONDS
+    """Seconds for a certificate of what is proven, after the run; 0 for none. It does not count for the key."""
 
     @cached_property
     def key(self) -> str:
@@ -95,9 +96,10 @@ class Task:
 def size_of(problem: Problem) -> int:
     """Return the number of points or variables: the extent of the first field that has one.
 
-    >>> from klopt.engine.registry import problem_named
-    >>> size_of(problem_named("LP")(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-1.0]))
-    2
+        >>> from klopt.bench.run_certificates import MAX_SECONDS
+    from klopt.engine.registry import problem_named
+        >>> size_of(problem_named("LP")(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-1.0]))
+        2
     """
     for value in vars(problem).values():
         if isinstance(value, np.ndarray | sparse.csc_array):

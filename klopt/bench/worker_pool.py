@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from klopt.bench.environment import environment
-from klopt.bench.run_certificates import MAX_SECONDS, MAX_WAIT_S, RunCertificate, write_certificate
+from klopt.bench.run_certificates import MAX_WAIT_S, RunCertificate, write_certificate
 from klopt.bench.task import Task
 from klopt.bench.worker import (
     MAX_LOG_CHARACTERS,
@@ -123,13 +123,13 @@ class WorkerSlot:
         evidence = finished.evidence
         if not task.certificate or evidence is None:
             return RunCertificate()
-        too_slow = RunCertificate(reason=f"writing it takes more than {MAX_SECONDS:g} s")
+        too_slow = RunCertificate(reason=f"writing it takes more than {task.certificate:g} s")
         if task.data in self.slow:
             return too_slow
         key = evidence.key(task.data)
         if key not in self.certificates:
             made: Any = too_slow
-            write = partial(write_certificate, task.problem, evidence, MAX_SECONDS)
+            write = partial(write_certificate, task.problem, evidence, task.certificate)
             with suppress(_ChildFailed):
                 made = self._call(write, MAX_WAIT_S)
             if not isinstance(made, RunCertificate):
