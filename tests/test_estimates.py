@@ -104,8 +104,11 @@ def test_what_is_proven_is_accepted_either_way_and_what_is_not_even_estimated_ne
 
 
 def test_an_estimate_ends_no_search(no_bounds: None) -> None:
-    """Like a feasible point, it is not conclusive: every route is tried."""
-    routes = {str(route) for route in klopt.plan(MINIMUM).routes}
+    """Like a feasible point, it is not conclusive: every route is tried.
+
+    CVXPY would only ask Clarabel or SCS once more.
+    """
+    routes = {str(route) for route in klopt.plan(MINIMUM).routes if route.backend.name != "cvxpy"}
     result = klopt.solve(MINIMUM)
     assert {str(each.route) for each in result.attempts} == routes
     assert result.verdict is Verdict.ESTIMATED

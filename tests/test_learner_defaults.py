@@ -12,6 +12,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import StratifiedKFold, cross_validate
@@ -35,7 +36,7 @@ from klopt.learners import (
     ScgLDK,
     ScgOSK,
 )
-from klopt.learners._calibration import Sigmoid
+from klopt.learners._calibration import SoftDecision
 from klopt.learners._ridge import RidgeExtension
 from klopt.learners.kernels import linear, rbf
 
@@ -161,16 +162,28 @@ def test_probabilities_need_a_regression() -> None:
         OSK(graph="precomputed").predict_proba  # noqa: B018
 
 
-def test_a_sigmoid_is_that_of_maximum_likelihood() -> None:
-    """Against scikit-learn's own, of the same targets."""
-    from sklearn.calibration import _SigmoidCalibration
-
+def test_probabilities_are_those_of_maximum_likelihood() -> None:
+    """Against scikit-learn's logistic regression of the same targets, each point taken both ways."""
     values = np.random.default_rng(0).normal(size=80) * 7.0
-    positive = values + np.random.default_rng(1).normal(size=80) * 5.0 > 2.0
-    theirs = _SigmoidCalibration().fit(values, positive.astype(int))
-    np.testing.assert_allclose(
-        Sigmoid.of(values, positive)(values), theirs.predict(values), atol=1e-4
-    )
+    codes = (values + np.random.default_rng(1).normal(size=80) * 5.0 > 2.0).astype(int)
+    counts = np.bincount(codes)[codes]
+    sure = (counts + 1) / (counts + 2)
+    twice = np.concatenate([values, values])[:, None]
+    both = np.concatenate([codes, 1 - codes])
+    weights = np.concatenate([sure, 1 - sure])
+    theirs = LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-10)
+    theirs.fit(twice, both, sample_weight=weights)
+    own = SoftDecision.of(values, codes)
+    assert own.a == pytest.approx(theirs.coef_[0, 0], rel=1e-3)
+    np.testing.assert_allclose(own(values), theirs.predict_proba(values[:, None]), atol=1e-4)
+
+
+@pytest.mark.parametrize("learner", [OSK(), SKL(), SKL(kta=False)], ids=str)
+def test_the_class_decided_for_is_the_most_probable_one(learner: Any) -> None:
+    for labels, points in ((FEW, X), (np.where(FEW == 2, -1, FEW), X)):
+        model = clone(learner).fit(points, labels)
+        most = model.classes_[np.argmax(model.predict_proba(points), axis=1)]
+        np.testing.assert_array_equal(most, model.predict(points))
 
 
 def test_probabilities_of_noisy_labels_are_not_far_from_platts() -> None:

@@ -306,6 +306,7 @@ def expected_failures(learner: Any) -> dict[str, str]:
     failures = {"check_classifiers_classes": marks}
     if not isinstance(learner, Harmonic):
         failures["check_sample_weight_equivalence_on_dense_data"] = graph
+        failures["check_sample_weight_equivalence_on_sparse_data"] = graph
     return failures
 
 

@@ -10,9 +10,12 @@ to it, in LogDet divergence, that is smooth on the graph of the labels.
 # %%
 # Four clouds of 50 points; opposite clouds have the same label.
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 
+from klopt.errors import UnhelpfulKernel
 from klopt.learners import ScgLDK
 from klopt.learners.kernels import rbf
 
@@ -25,7 +28,9 @@ y = np.repeat([0, 0, 1, 1], 50)
 # Before and after
 # ----------------
 # The axes are those of kernel PCA; the first, which is nearly constant, is left out. With next to no weight on the
-# labels (``gamma``) the learned kernel is the given one.
+# labels (``gamma``) the learned kernel is the given one, of which klopt warns.
+
+warnings.simplefilter("ignore", UnhelpfulKernel)
 
 given = ScgLDK(rbf(0.1), gamma=1e-9, n_components=3).fit(X, y)
 learned = ScgLDK(rbf(0.1), gamma=10.0, n_components=3).fit(X, y)

@@ -11,10 +11,13 @@ which is a linear program, and takes a corner of it.
 # 600 images of digits, 60 labels
 # -------------------------------
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 
+from klopt.errors import UnhelpfulKernel
 from klopt.learners import OSK, ScgOSK
 
 X, y = load_digits(return_X_y=True)
@@ -26,7 +29,10 @@ few = np.where(known, y, -1)  # -1: no label
 # %%
 # Three spectra
 # -------------
-# Without the order OSK fits the labels better and the other images worse.
+# Without the order OSK fits the labels better and the other images worse. SCG-OSK keeps fewer eigenvectors than there
+# are classes, of which klopt warns.
+
+warnings.simplefilter("ignore", UnhelpfulKernel)
 
 learners = {
     "OSK": OSK(rank=60),

@@ -96,10 +96,9 @@ class Task:
 def size_of(problem: Problem) -> int:
     """Return the number of points or variables: the extent of the first field that has one.
 
-        >>> from klopt.bench.run_certificates import MAX_SECONDS
-    from klopt.engine.registry import problem_named
-        >>> size_of(problem_named("LP")(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-1.0]))
-        2
+    >>> from klopt.engine.registry import problem_named
+    >>> size_of(problem_named("LP")(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-1.0]))
+    2
     """
     for value in vars(problem).values():
         if isinstance(value, np.ndarray | sparse.csc_array):

@@ -46,7 +46,7 @@ def vipr_text(text: str) -> str:
 
     >>> vipr_text("{}")
     Traceback (most recent call last):
-    klopt.errors.NotCertified: this is no certificate: this is no klopt certificate 1
+    klopt.errors.NotCertified: this is no certificate: this is no 'klopt certificate 1'
     """
     try:
         klopt_check.check(text)

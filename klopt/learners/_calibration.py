@@ -1,12 +1,13 @@
 """Probabilities from decision values at points that a model has not seen.
 
-    p(x) = 1 / (1 + exp(-(a f(x) + b))),
+    p_c(x) = exp(a f_c(x)) / sum over k of exp(a f_k(x)),    two classes: p(x) = 1 / (1 + exp(-a f(x))),
 
-a and b of maximum likelihood against the targets (n+ + 1) / (n+ + 2) and 1 / (n- + 2) of n+ and n-
-points, which keep a finite where the values separate the classes. Several classes have a sigmoid
-each, of their own score against the rest, and the probabilities are divided by their sum.
+with one a > 0 of maximum likelihood. A class that is decided for is the most probable one, whatever
+a is. The known classes count as (n + 1) / (n + classes) each, the others share the rest: that keeps a
+finite where the values separate the classes.
 
-Platt, Probabilistic outputs for support vector machines, 1999.
+Guo, Pleiss, Sun and Weinberger, On calibration of modern neural networks, 2017 (temperature
+scaling); Platt, Probabilistic outputs for support vector machines, 1999 (the targets).
 """
 
 from __future__ import annotations
@@ -15,70 +16,55 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize
-from scipy.special import expit
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax, softmax
 
 from klopt.arrays import FloatArray
 
-__all__ = ["Sigmoid", "Sigmoids"]
+__all__ = ["SoftDecision"]
 
-MIN_PROBABILITY = 1e-12
+LOGARITHMS = (-12.0, 12.0)
+"""Between which the logarithm of a lies, for scores of size 1."""
 
 
 @dataclass(frozen=True)
-class Sigmoid:
-    """1 / (1 + exp(-(a f + b))).
+class SoftDecision:
+    """Probabilities of scores: points, or points x classes.
 
-    >>> fitted = Sigmoid.of(np.array([-2.0, -1.0, 1.0, 2.0]), np.array([False, False, True, True]))
-    >>> fitted(np.array([-2.0, 0.0, 2.0])).round(2)
-    array([0.21, 0.5 , 0.79])
+    >>> scores = np.array([-2.0, -1.0, 1.0, 2.0])
+    >>> soft = SoftDecision.of(scores, np.array([0, 0, 1, 1]))
+    >>> soft(np.array([-2.0, 0.0, 2.0])).round(2)
+    array([[0.79, 0.21],
+           [0.5 , 0.5 ],
+           [0.21, 0.79]])
     """
 
     a: float
-    b: float
 
     @classmethod
-    def of(cls, values: FloatArray, positive: npt.NDArray[np.bool_]) -> Sigmoid:
-        """Return the sigmoid of values whose classes are known."""
-        above = int(positive.sum())
-        below = positive.size - above
-        targets = np.where(positive, (above + 1) / (above + 2), 1 / (below + 2))
-        # Values of any size: a is found for values of size 1.
-        scale = float(np.abs(values).max()) or 1.0
-        unit = values / scale
+    def of(cls, scores: FloatArray, codes: npt.NDArray[np.int64]) -> SoftDecision:
+        """Return the most likely one for scores whose classes are known."""
+        logits = _logits(scores)
+        points, classes = logits.shape
+        counts = np.bincount(codes, minlength=classes)[codes]
+        sure = (counts + 1) / (counts + classes)
+        targets = np.repeat(((1 - sure) / (classes - 1))[:, None], classes, axis=1)
+        targets[np.arange(points), codes] = sure
+        scale = float(np.abs(logits).max()) or 1.0
 
-        def loss(ab: FloatArray) -> tuple[float, FloatArray]:
-            z = ab[0] * unit + ab[1]
-            residual = expit(z) - targets
-            value = float(np.sum(np.logaddexp(0.0, z) - targets * z))
-            return value, np.array([residual @ unit, residual.sum()])
+        def loss(logarithm: float) -> float:
+            return -float(np.sum(targets * log_softmax(np.exp(logarithm) / scale * logits, axis=1)))
 
-        start = np.array([1.0, np.log((above + 1) / (below + 1))])
-        found = minimize(loss, start, jac=True, method="BFGS").x
-        return cls(float(found[0]) / scale, float(found[1]))
-
-    def __call__(self, values: FloatArray) -> FloatArray:
-        return np.asarray(expit(self.a * values + self.b), dtype=float)
-
-
-@dataclass(frozen=True)
-class Sigmoids:
-    """A sigmoid for each class, or one for two classes."""
-
-    each: tuple[Sigmoid, ...]
-
-    @classmethod
-    def of(cls, scores: FloatArray, codes: npt.NDArray[np.int64]) -> Sigmoids:
-        """Return the sigmoids of scores (points, or points x classes) whose classes are known."""
-        if scores.ndim == 1:
-            return cls((Sigmoid.of(scores, codes == 1),))
-        return cls(tuple(Sigmoid.of(column, codes == c) for c, column in enumerate(scores.T)))
+        found = minimize_scalar(loss, bounds=LOGARITHMS, method="bounded")
+        return cls(float(np.exp(found.x)) / scale)
 
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Return the probabilities of the classes (points x classes)."""
-        if scores.ndim == 1:
-            second = self.each[0](scores)
-            return np.column_stack([1 - second, second])
-        found = np.column_stack([f(column) for f, column in zip(self.each, scores.T, strict=True)])
-        found = np.maximum(found, MIN_PROBABILITY)
-        return np.asarray(found / found.sum(axis=1, keepdims=True))
+        return np.asarray(softmax(self.a * _logits(scores), axis=1), dtype=float)
+
+
+def _logits(scores: FloatArray) -> FloatArray:
+    """Scores of each class; those of two classes are given by one number."""
+    if scores.ndim > 1:
+        return scores
+    return np.column_stack([np.zeros_like(scores), scores])

@@ -33,7 +33,7 @@ from klopt.engine.result import Result
 from klopt.errors import InvalidProblem
 from klopt.kernels.graphs import Weights, knn_graph, sparse_norms
 from klopt.learners._base import PRECOMPUTED, Classifier, Codes
-from klopt.learners._calibration import Sigmoids
+from klopt.learners._calibration import SoftDecision
 from klopt.learners._multiclass import MultiClass, MulticlassScheme, support_vector_machines
 from klopt.learners._ridge import MAX_EXACT_POINTS, RidgeExtension
 from klopt.learners.kernels import blocks
@@ -110,7 +110,7 @@ class _Carrier:
     scheme: MulticlassScheme
 
     @cached_property
-    def sigmoids(self) -> Sigmoids:
+    def soft_decision(self) -> SoftDecision:
         """The probabilities of the scores of labelled points, each left out of the regression."""
         if self.ridge is None:
             raise InvalidProblem(
@@ -118,7 +118,7 @@ class _Carrier:
                 "scikit-learn makes them of decision values"
             )
         known = self.codes >= 0
-        return Sigmoids.of(self.scheme.scores(self.ridge.left_out[known]), self.codes[known])
+        return SoftDecision.of(self.scheme.scores(self.ridge.left_out[known]), self.codes[known])
 
 
 class GraphClassifier(Classifier):
@@ -215,7 +215,7 @@ class GraphClassifier(Classifier):
         other points were learned with the label of the one that is left out.
         """
         check_is_fitted(self)
-        return self._carrier.sigmoids(self.decision_function(X))
+        return self._carrier.soft_decision(self.decision_function(X))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
