@@ -29,6 +29,8 @@ __all__ = ["WorstCase", "worst_case"]
 
 TIME_LIMIT = 20.0
 """Seconds, unless told otherwise."""
+STATED = "For PEPit's program, its numbers read as the short fractions next to them"
+"""What an interval is about: the certificate holds that program."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +112,11 @@ class WorstCase:
 
     def explain(self) -> str:
         """Return the verdict and what it rests on, in words."""
-        return self.certificate.explain().replace("optimum", "worst case")
+        said = self.certificate.explain().replace("optimum", "worst case")
+        # What is stored is what PEPit made of numbers such as 1/3 and sqrt(2).
+        return said.replace("For the data as stored", STATED).replace(
+            "for the data as stored", STATED[0].lower() + STATED[1:]
+        )
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the certificate, which `klopt check` and the independent checkers accept."""
