@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 import klopt
+from klopt.engine.registry import backend_named
 from klopt.engine.result import Attempt, Result
 from klopt.errors import InvalidProblem
 from klopt.model.backend import Stop
@@ -506,7 +507,8 @@ def main(arguments: list[str] | None = None) -> int:
     )
     versions = ", ".join(
         f"{package} {version(package)}"
-        for package in ("klopt", "highspy", "clarabel", "ecos", "scs")
+        for package in ("klopt", "highspy", "clarabel", "ecos", "scs", "sdpa-python")
+        if package != "sdpa-python" or not backend_named("sdpa").missing
     )
     lines = ["# Public instances", "", f"Written by `{command}`, never by hand ({versions}).", ""]
     lines += main_page(rows, [row for row in outcomes if isinstance(row, Refused)], options.seconds)
