@@ -22,11 +22,10 @@ from klopt.engine.registry import Broken, backend_named, backends, broken
 from klopt.engine.route_costs import ProgramSize, about, expected_seconds, groups_of_alike
 from klopt.errors import InvalidProblem, InvalidSettings, NoRoute
 from klopt.model.backend import Backend, Settings, contract_flaw
-from klopt.model.forms import Form
+from klopt.model.forms import ConeForm, Form
 from klopt.model.html import html_table
 from klopt.model.problem import Formulation, Problem
 from klopt.programs.cvxpy_reduction import CvxpyProblem
-from klopt.programs.program import Program
 
 __all__ = ["Plan", "Refusal", "Route", "plan", "routes_for"]
 
@@ -236,12 +235,11 @@ def _ordered(problem: Problem, installed: list[Backend]) -> list[Route]:
 
 def _size(problem: Problem) -> ProgramSize | None:
     """The size of a general program; None of other problems, whose forms are not built here."""
-    if not isinstance(problem, Program):
-        return None
     try:
-        return ProgramSize.of(problem.form)
+        form = problem.stated_form()
     except InvalidProblem:  # its numbers cannot be written down; a solve says more of that
         return None
+    return ProgramSize.of(form) if isinstance(form, ConeForm) else None
 
 
 def _too_large(routes: list[Route], memory_limit: int) -> list[Refusal]:

@@ -240,6 +240,10 @@ class Problem(ABC):
         """
         return True
 
+    def stated_form(self) -> Form | None:
+        """Return the form that is the problem's own statement; None where one has to be built."""
+        return None
+
     @abstractmethod
     def formulations(self) -> tuple[Formulation, ...]:
         """Return the equivalent forms, the one to prefer first."""

@@ -83,6 +83,10 @@ class Program(Problem):
     def form(self) -> ConeForm:
         """The cone program that brackets the optimum."""
 
+    def stated_form(self) -> ConeForm:
+        """Return the program itself, by whose size routes are planned."""
+        return self.form
+
     @property
     @abstractmethod
     def rows(self) -> LinearRows:
