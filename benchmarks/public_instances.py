@@ -212,7 +212,8 @@ def solve(folder: Path, file: str, reference: Reference, seconds: float) -> Solv
     try:
         problem = read(folder, file)
     except InvalidProblem as error:
-        return Refused(file, str(error))
+        # A message begins with the path of its file, which is another one on another machine.
+        return Refused(file, str(error).removeprefix(f"{folder / file}: ").removesuffix("."))
     result = klopt.solve(problem, tol=TOL, time_limit=seconds)
     print(
         f"{file:24} {result.verdict.name:10} {result.value:.10g}  {result.seconds:.2f} s",

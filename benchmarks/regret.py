@@ -4,9 +4,9 @@
     python benchmarks/regret.py FOLDER --kinds qp the quadratic ones only
 
 For each program: processor seconds of `klopt.solve(problem, time_limit=20)`, of every measured
-backend named, and of the library alone (HiGHS for linear, Clarabel for quadratic programs, both at
-their own settings). The regret is the default over the best backend that proves the optimum;
-times below a hundredth of a second count as one.
+backend named, and of one backend's run alone, without planning and proof (HiGHS for linear, Clarabel
+for quadratic programs, at the settings that klopt gives them). The regret is the default over the
+best backend that proves the optimum; times below a hundredth of a second count as one.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ def seconds_of(call: Callable[[], Any]) -> tuple[float, float, Any]:
 
 
 def bare_highs(problem: Program) -> None:
-    """HiGHS alone, on the same arrays."""
+    """HiGHS without planning and proof."""
     from klopt.solvers import highs
 
     highs.BACKEND.run(problem.form, klopt.Settings())
 
 
 def bare_clarabel(problem: Program) -> None:
-    """Clarabel alone, on the same arrays."""
+    """Clarabel without planning and proof."""
     from klopt.solvers import clarabel
 
     clarabel.BACKEND.run(problem.form, klopt.Settings())

@@ -106,7 +106,7 @@ def solve(
         The relative gap between the proven bounds that counts as optimal, from 1e-13 to 0.1; it is
         not a native tolerance.
     time_limit
-        Seconds for all routes together; certifying the last answer may take a tenth, or 1 s, more.
+        Seconds for all routes together; certifying the last answer may take about 1 s more.
         None sets no limit.
     max_iter
         Iterations of each backend; those that cannot count are left out. None leaves it to them.

@@ -101,7 +101,7 @@ def recession_program(statement: ConeStatement) -> ConeStatement:
 
 
 def _recession_program(statement: ConeStatement) -> ConeStatement:
-    """The same, stated."""
+    """The same, built: what `recession_program` keeps."""
     cones = statement.cones
     linear = cones.zero + cones.nonneg
     A = statement.rows

@@ -287,7 +287,7 @@ def _weighted(function: Objective, size: float) -> float:
 def _lower_by_tangent(
     domain: SimpleSet, p: FloatArray, value: Enclosure, g: Enclosure, price: Price | None
 ) -> float:
-    return float(enclose_sum([value, linear_floor(domain, g, p, None, price)]).lower)
+    return float(enclose_sum([value, linear_floor(domain, g, p, price=price)]).lower)
 
 
 def _lower_by_curvature(
@@ -397,9 +397,7 @@ def _lower_by_cuts(
         gradient = gradient + g * weight
     total = Enclosure.of(rows[:, 0].copy()).sum()
     mean = gradient / Enclosure(np.full(n, total.mid), np.full(n, total.rad))
-    return float(
-        enclose_sum([constant / total, linear_floor(domain, mean, None, None, price)]).lower
-    )
+    return float(enclose_sum([constant / total, linear_floor(domain, mean, price=price)]).lower)
 
 
 # Lemma F2: games
@@ -463,11 +461,11 @@ def _bilinear_ends(
     sizes = np.abs(phi.M)
     if Y is not None:
         best = _plus(_times(phi.M, sizes, Y), phi.left)
-        reply = linear_floor(left, best, None, None, price)
+        reply = linear_floor(left, best, price=price)
         lower = float(enclose_sum([_payoff(phi.right, Y), reply]).lower)
     if X is not None:
         best = -_plus(_times(phi.M.T, sizes.T, X), phi.right)
-        reply = linear_floor(right, best, None, None, price)
+        reply = linear_floor(right, best, price=price)
         upper = float(enclose_sum([_payoff(phi.left, X), -reply]).upper)
     return _ends(lower, upper, "the best reply to y", "the best reply to x")
 
@@ -514,8 +512,8 @@ def _oracle_ends(
     """
     value = _stated(phi.value(x, y), accuracy)
     gradient_x, gradient_y = phi.gradients(x, y)
-    reply = linear_floor(left, _stated_vector(gradient_x, accuracy), x, None, price)
-    counter = linear_floor(right, -_stated_vector(gradient_y, accuracy), y, None, price)
+    reply = linear_floor(left, _stated_vector(gradient_x, accuracy), x, price=price)
+    counter = linear_floor(right, -_stated_vector(gradient_y, accuracy), y, price=price)
     stated = f"for a coupling with values right up to {accuracy:.1g} (1 + |value|), as stated"
     return _ends(
         float(enclose_sum([value, reply]).lower),
