@@ -81,8 +81,10 @@ def lowest_eigenvalue(S: Any, accuracy: float, seed: int) -> float:
 
     order = S.shape[0]
     norm = float(np.max(abs(S).sum(axis=1), initial=0.0))
-    if not norm:
-        return 0.0
+    diagonal = S.diagonal()
+    # A diagonal matrix, such as 0 or I, has no space for Lanczos' method to grow.
+    if not (S - sparse.diags_array(diagonal)).count_nonzero():
+        return float(np.min(diagonal, initial=np.inf))
     if order > SMALL_ORDER:
         # The largest eigenvalue of norm I - S: its accuracy is relative to the norm, not to itself.
         turned = LinearOperator(S.shape, matvec=lambda v: norm * v - S @ v, dtype=np.float64)

@@ -49,7 +49,9 @@ def as_inequality(form: ConeForm) -> tuple[ConeForm, Callable[[FloatArray, Float
     # A vacuous row has no multiplier: it is left out.
     stated = np.flatnonzero(np.isfinite(form.b[:linear]))
     inequalities = int(np.count_nonzero(stated >= cones.zero))
-    free = np.setdiff1d(np.arange(form.c.size), columns)
+    is_free = np.ones(form.c.size, dtype=bool)
+    is_free[columns] = False
+    free = np.flatnonzero(is_free)
     At = sparse.csr_array(form.A.tocsr()[stated].T)
     signs = sparse.eye_array(stated.size, format="csr")[stated.size - inequalities :]
     turned = ConeForm(
@@ -81,4 +83,5 @@ def _matrix_columns(form: ConeForm) -> npt.NDArray[np.intp] | None:
     if form.b[linear:].any() or not (rows.data == -1.0).all():
         return None
     columns = rows.indices.astype(np.intp)
-    return columns if np.unique(columns).size == columns.size else None
+    once = bool((np.bincount(columns) <= 1).all())
+    return columns if once else None
