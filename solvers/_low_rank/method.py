@@ -19,7 +19,13 @@ from klopt.arrays import FloatArray
 from klopt.model.backend import Answer, Settings, Stop
 from klopt.model.forms import ConeForm
 from klopt.solvers._low_rank.minimiser import AugmentedLagrangian, Factors, minimise, on_spheres
-from klopt.solvers._low_rank.multipliers import Interior, point_of, raised, whole_multipliers
+from klopt.solvers._low_rank.multipliers import (
+    Interior,
+    point_of,
+    raised,
+    settled,
+    whole_multipliers,
+)
 from klopt.solvers._low_rank.program import FactorProgram
 
 __all__ = ["solve_factored"]
@@ -32,6 +38,8 @@ MAX_IDLE_ROUNDS = 6
 """Rounds in which the error must become smaller."""
 GAP_SHARE = 0.2
 """The gap that is aimed at, as a share of the tolerance: the proof takes some of the rest."""
+SETTLING_SHARE = 0.5
+"""What eigenvalues that Lanczos' method has missed may cost, as a share of the tolerance."""
 INTERIOR_SHARE = 0.1
 """What moving the matrices inside their cones may cost, as a share of the tolerance."""
 FIRST_GRADIENT = 0.1
@@ -123,9 +131,10 @@ def solve_factored(form: ConeForm, settings: Settings) -> Answer:
         stop = Stop.TIME_LIMIT
     elif steps_left <= 0:
         stop = Stop.ITERATION_LIMIT
+    allowed = SETTLING_SHARE * settings.tol * (1.0 + abs(best.f.objective))
     return Answer(
         stop,
-        best.x,
+        settled(program, best.x, interior, allowed),
         _inside(program, best.f, interior, settings.tol),
         iterations=iterations,
         seconds=time.perf_counter() - began,

@@ -21,7 +21,7 @@ from klopt.model.cones.svec import svec, svec_size
 from klopt.solvers._low_rank.minimiser import AugmentedLagrangian
 from klopt.solvers._low_rank.program import FactorProgram
 
-__all__ = ["Interior", "lowest_eigenvalue", "point_of", "raised", "whole_multipliers"]
+__all__ = ["Interior", "lowest_eigenvalue", "point_of", "raised", "settled", "whole_multipliers"]
 
 SMALL_ORDER = 60
 """Matrices up to this order are decomposed whole."""
@@ -35,6 +35,8 @@ MAX_LSQR_STEPS = 5000
 """Steps of a least-squares problem."""
 ROOM = 4
 """The distance of a slack from the boundary, in roundings of the size of the slack per entry."""
+SETTLING_STEPS = 5
+"""Steps inwards, each twice as long as the last, until the slack is definite."""
 DEPTHS = (1.0, 10.0, 100.0, 1e3, 1e4)
 """Multiples of the mean diagonal of Y at which an interior point of the equations is looked for."""
 
@@ -196,6 +198,45 @@ def raised(
         short = max(-lowest, 0.0, float(np.max(np.abs(s[program.free]), initial=0.0)))
         return x, short / size
     return x + max(room - lowest, 0.0) * direction, 0.0
+
+
+def settled(
+    program: FactorProgram, x: FloatArray, interior: Interior, allowed: float
+) -> FloatArray:
+    """Return x with a slack that has a Cholesky factor, where some steps inwards lead to one.
+
+    Lanczos' method may miss an eigenvalue; a factor misses none.
+
+    Parameters
+    ----------
+    program
+        The program.
+    x
+        Multipliers whose slack is thought to lie inside its cones.
+    interior
+        Knows the direction inwards.
+    allowed
+        What the objective may lose to all steps together.
+    """
+    direction = interior.direction
+    orders = [block.order for block in program.blocks]
+    if direction is None or max(orders, default=0) > MAX_DENSE_ORDER:
+        return x
+    price = max(abs(float(program.form.c @ direction)), EPS)
+    for step in 0.5 ** np.arange(SETTLING_STEPS, 0, -1):
+        s = program.b - program.A @ (x * program.unit)
+        if all(_is_definite(block.matrix(s[block.used])) for block in program.blocks):
+            return x
+        x = x + step * allowed / price * direction
+    return x
+
+
+def _is_definite(S: Any) -> bool:
+    try:
+        np.linalg.cholesky(S.toarray())
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def whole_multipliers(
