@@ -310,9 +310,7 @@ def main() -> None:
     arguments = parser.parse_args()
     rows = list(csv.DictReader(arguments.runs.open())) if arguments.runs.exists() else []
     if not arguments.fit:
-        done = {
-            (row["family"], row["size"], row["backend"]): float(row["seconds"]) for row in rows
-        }
+        done = {(row["family"], row["size"], row["backend"]): float(row["seconds"]) for row in rows}
         with arguments.runs.open("a", newline="") as file:
             writer = csv.DictWriter(file, FIELDS)
             if not rows:
