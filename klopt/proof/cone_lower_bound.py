@@ -70,11 +70,12 @@ MAX_WIDENINGS = 4
 
 
 def lower_bound(
-    statement: ConeStatement, witness: DualWitness, *, solving: bool = True
+    statement: ConeStatement, witness: DualWitness, *, solving: bool = True, ranking: bool = True
 ) -> ProvenEnd:
     """Return a lower bound of the optimum by Lemmas C1 and C2.
 
     Without `solving` there is none where a gradient must be exactly 0: that costs next to nothing.
+    Without `ranking` there is none where columns of A depend on each other: that takes rationals.
 
     >>> from klopt.model.cones import Cones
     >>> A = sparse.csc_array([[-1.0, -1.0], [-1.0, 0.0], [0.0, -1.0]])
@@ -85,17 +86,22 @@ def lower_bound(
     """
     # What overflows is infinite or no number, which proves nothing.
     with np.errstate(over="ignore", invalid="ignore"):
-        return _Dual(statement, witness, solving).bound()
+        return _Dual(statement, witness, solving, ranking).bound()
 
 
 class _Dual:
     """The pieces of Lemma C1 at one witness."""
 
     def __init__(
-        self, statement: ConeStatement, witness: DualWitness, solving: bool = True
+        self,
+        statement: ConeStatement,
+        witness: DualWitness,
+        solving: bool = True,
+        ranking: bool = True,
     ) -> None:
         self.statement = statement
         self.solving = solving
+        self.ranking = ranking
         cones = statement.cones
         y = np.where(statement.vacuous, 0.0, witness.y)
         inequality = slice(cones.zero, cones.zero + cones.nonneg)
@@ -399,7 +405,7 @@ class _Dual:
             B = sparse.hstack([B, beside], format="csr")
         size = shortest_correction(B, gradient[columns])
         # Entries follow from others where all of them are 0, which held ones are not.
-        if size == np.inf and held is None:
+        if size == np.inf and held is None and self.ranking:
             kept = self._independent_columns(columns)
             if kept is not None:
                 size = shortest_correction(B[kept], gradient[columns[kept]])
