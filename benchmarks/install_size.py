@@ -41,19 +41,20 @@ WHAT_FOR = {
 }
 TEXT = """# Size of an installation
 
-Written by `python benchmarks/install_size.py --page`; Linux x86_64, Python {python}. `pip install .` in a new environment takes **{total:.0f} MB**;
-the goal of {goal} MB is {met}.
+Written by `python benchmarks/install_size.py --page`; Linux x86_64, Python {python}.
+`pip install .` in a new environment takes **{total:.0f} MB**; the goal of {goal} MB is {met}.
 
 | package | MB | what for |
 |---|---|---|
 {rows}
 
-Nothing in this table can become an extra without taking away what klopt promises after `pip install .`: problems of CVXPY are solved and
-judged, estimators of scikit-learn work, `klopt demo` has its data. CVXPY itself brings SCS, OSQP and sparsediffpy, {cvxpy:.0f} MB together with it;
-without these and without scikit-learn ({sklearn:.0f} MB) {rest:.0f} MB would be left.
+Nothing in this table can become an extra without taking away what klopt promises after
+`pip install .`: problems of CVXPY are solved and judged, estimators of scikit-learn work,
+`klopt demo` has its data. CVXPY itself brings SCS, OSQP and sparsediffpy, {cvxpy:.0f} MB together with
+it; without these and without scikit-learn ({sklearn:.0f} MB) {rest:.0f} MB would be left.
 
-SCS below 3.3 has no MKL but lacks the dense factorisation that klopt asks it for. `pip install --no-compile .` leaves out bytecode, which Python
-then writes for what is imported.
+SCS below 3.3 has no MKL but lacks the dense factorisation that klopt asks it for.
+`pip install --no-compile .` leaves out bytecode, which Python then writes for what is imported.
 """
 
 

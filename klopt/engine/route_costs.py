@@ -33,6 +33,9 @@ DIAGONAL_SDP = "diagonal SDP"
 """The kind of a semidefinite program whose variables are entries of the diagonal."""
 ALIKE = 2.0
 """Times within this factor are left to the ranks: the laws are right to a factor of three or so."""
+ALIKE_QP = 1.5
+"""The same for quadratic programs: ranks put exact methods first, whose answers are the costliest to
+prove where a Hessian is singular."""
 
 
 @attrs.frozen
@@ -132,17 +135,18 @@ def expected_seconds(backend: Backend, size: ProgramSize) -> float | None:
     return start + float(10.0 ** min(exponent, 9.0))
 
 
-def groups_of_alike(times: Iterable[float]) -> dict[float, int]:
+def groups_of_alike(times: Iterable[float], kind: str) -> dict[float, int]:
     """Return for each time the number of its group: times within a factor of `ALIKE` are alike.
 
-    >>> groups_of_alike([0.3, 0.001, 0.5, 0.009, 8.0])
+    >>> groups_of_alike([0.3, 0.001, 0.5, 0.009, 8.0], "LP")
     {0.001: 0, 0.009: 0, 0.3: 1, 0.5: 1, 8.0: 2}
     """
+    alike = ALIKE_QP if kind == "QP" else ALIKE
     found: dict[float, int] = {}
     group = -1
     smallest = 0.0
     for seconds in sorted(set(times)):
-        if group < 0 or seconds > ALIKE * smallest:
+        if group < 0 or seconds > alike * smallest:
             group += 1
             smallest = max(seconds, NEGLIGIBLE_S)
         found[seconds] = group
