@@ -11,6 +11,7 @@ import numpy as np
 from klopt.papers.experiments.statistics import friedman
 from klopt.papers.theorems.claim import Case, Outcome, theorem
 from klopt.papers.theorems.evidence import Evidence, at_most, equal, every
+from klopt.papers.theorems.mao2010 import proofs
 from klopt.papers.theorems.tables import no_case, printed_as
 
 TABLE2 = np.array([
@@ -66,6 +67,7 @@ def ranks(table: np.ndarray) -> np.ndarray:
           "corresponding dataset.",
     says="The ranks in parentheses are those of the accuracies in Table 2.",
     latex=r"r_{ij}=1+\#\{k:a_{ik}>a_{ij}\}",
+    proof=proofs.ranks_of_table2,
 )  # fmt: skip
 def ranks_of_table2(case: Case) -> Evidence:
     told = np.array([[float(rank) for rank in row] for row in PRINTED_RANKS.split()])
@@ -95,6 +97,7 @@ def average_ranks(case: Case) -> Evidence:
     quote="Table 3 indicates that the proposed method is much faster than LapSVM and LapRLS",
     says="In Table 3 SKL_KTA is at least ten times as fast as LapRLS and LapSVM, on every set.",
     latex=r"t_{\mathrm{Lap}}/t_{\mathrm{SKL}}\ge10",
+    proof=proofs.faster_than_manifold_regularisation,
 )  # fmt: skip
 def faster_than_manifold_regularisation(case: Case) -> Evidence:
     ratios = TABLE3[:, :2] / TABLE3[:, 2:3]

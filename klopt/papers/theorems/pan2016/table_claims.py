@@ -11,6 +11,7 @@ import numpy as np
 from klopt.papers.experiments.statistics import friedman
 from klopt.papers.theorems.claim import Case, Outcome, theorem
 from klopt.papers.theorems.evidence import Evidence, at_most, equal, every
+from klopt.papers.theorems.pan2016 import proofs
 from klopt.papers.theorems.tables import is_about, no_case, printed_as, signed_rank_p
 
 TABLE3_METHODS = ["Gaussian", "FSK", "SimpleNPK", "IR-Gaussian", "OSK", "LDK", "SCG-OSK", "SCG-LDK"]
@@ -73,6 +74,7 @@ def average_ranks(table: np.ndarray) -> np.ndarray:
           "6.20 and 6.10, respectively.",
     says="The average ranks of the accuracies in Table 3 are those of its last row.",
     latex=r"\bar r=(5.35,4.25,5.20,3.50,6.10,3.45,6.20,1.95)",
+    proof=proofs.ranks_of_table3,
 )  # fmt: skip
 def ranks_of_table3(case: Case) -> Evidence:
     return printed_as(average_ranks(TABLE3), [5.35, 4.25, 5.20, 3.50, 6.10, 3.45, 6.20, 1.95], 2)
@@ -115,6 +117,7 @@ def nemenyi_of_table3(case: Case) -> Evidence:
     quote="On balance, SCG-OSK roughly gains a factor of 30 in computational complexity over OSK.",
     says="On balance OSK takes roughly 30 times as long as SCG-OSK: 15.68 s and 0.54 s, within 5 %.",
     latex=r"15.68/0.54\approx30",
+    proof=proofs.factor_on_balance,
 )  # fmt: skip
 def factor_on_balance(case: Case) -> Evidence:
     return is_about(15.68 / 0.54, 30.0, within=0.05)
@@ -125,6 +128,7 @@ def factor_on_balance(case: Case) -> Evidence:
     quote="SCG-LDK is about 800 times faster than LDK on breast.",
     says="On breast LDK takes about 800 times as long as SCG-LDK: 252.14 s and 0.31 s, within 5 %.",
     latex=r"252.14/0.31\approx800",
+    proof=proofs.factor_on_breast,
 )  # fmt: skip
 def factor_on_breast(case: Case) -> Evidence:
     return is_about(252.14 / 0.31, 800.0, within=0.05)
@@ -148,6 +152,7 @@ def wilcoxon_of_table4(case: Case) -> Evidence:
     quote="The average accuracy of the unlabeled data closely approximates that of the test data.",
     says="The averages of Table 4 are 83.3 and 83.7.",
     latex=r"\bar a_{\text{unlabel}}=83.3,\quad\bar a_{\text{test}}=83.7",
+    proof=proofs.averages_of_table4,
 )  # fmt: skip
 def averages_of_table4(case: Case) -> Evidence:
     return every(
@@ -204,6 +209,7 @@ def at_least_twice_as_fast(case: Case) -> Evidence:
     quote="For instance, 1000 labeled data generate 499,500 constraints",
     says="Labelled points have n (n - 1) / 2 pairs: 1000 make 499,500 constraints.", latex=r"\tbinom{1000}2=499500",
     example={"labels": 1000},
+    proof=proofs.constraints_of_labels,
 )  # fmt: skip
 def constraints_of_labels(case: Case) -> Evidence:
     n = case["labels"]
