@@ -1086,7 +1086,7 @@ def poly_times(p: Polynomial, q: Polynomial) -> Polynomial:
     total: Polynomial = {}
     for one, a in p.items():
         for other, b in q.items():
-            key = tuple(map(sum, zip(one, other)))
+            key = tuple(i + j for i, j in zip(one, other, strict=True))
             need(sum(key) <= MAX_DEGREE, f"a monomial has a degree beyond {MAX_DEGREE}")
             total[key] = total.get(key, Fraction(0)) + a * b
     return {key: value for key, value in total.items() if value}

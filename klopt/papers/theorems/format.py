@@ -15,6 +15,8 @@ from klopt.papers.theorems.verification import Finding, Verification
 __all__ = ["STYLES", "case_text", "markdown", "ratio", "trials_text"]
 
 STYLES = {
+    Outcome.PROVEN: "bold green",
+    Outcome.PROVEN_CORRECTED: "bold yellow",
     Outcome.HOLDS: "green",
     Outcome.CORRECTED: "yellow",
     Outcome.REFUTED: "red",

@@ -39,8 +39,8 @@ two_sequences = method_theorem(
 )
 mirror_descent = method_theorem(
     "rates-mirror-descent",
-    says="Mirror descent with psi = |x|^2 / 2 and the step R / (L sqrt(T)) reaches f* within L R / sqrt(T), in the best "
-    "of T points.",
+    says="Mirror descent with psi = |x|^2 / 2 and the step R / (L sqrt(T)) reaches f* within L R / sqrt(T), in the "
+    "best of T points.",
     latex=r"\min_{t\le T}f(x_t)-f^*\le\frac{LR}{\sqrt T}",
     reference="Beck and Teboulle (2003), Theorem 4.2",
     proof=first_order.subgradient,

@@ -203,8 +203,8 @@ def accelerated_gradient() -> Proof:
         at={"r": 1},
     )
     return Proof(
-        "every N and dimension, every closed convex set Q, every convex function whose gradient is Lipschitz "
-        "with L on Q",
+        "every N and dimension, every closed convex set Q, every convex function on the whole space whose "
+        "gradient is Lipschitz with L",
         "L = 1 by dividing f by L; s and r are t and t+, r^2 - r = s^2, and e = (x - x_before) / r, so that y = x + "
         "(s - 1) e. By the first step s_N^2 (f(x_N) - f*) + .. falls; the first iteration, s = 0 and r = 1, "
         "makes it at "

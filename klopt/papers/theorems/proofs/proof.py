@@ -59,13 +59,17 @@ class Proof:
 
     def save(self, path: Path) -> list[Path]:
         """Write the certificates; of several each has its number before the ending."""
-        several = len(self.steps) > 1
-        written = []
-        for number, step in enumerate(self.steps, 1):
-            name = f"{path.stem}-{number}{path.suffix}" if several else path.name
-            written.append(path.with_name(name))
-            written[-1].write_text(step.certificate, encoding="utf-8")
+        written = self.paths(path)
+        for each, step in zip(written, self.steps, strict=True):
+            each.write_text(step.certificate, encoding="utf-8")
         return written
+
+    def paths(self, path: Path) -> list[Path]:
+        """Return where `save` writes."""
+        if len(self.steps) == 1:
+            return [path]
+        numbers = range(1, len(self.steps) + 1)
+        return [path.with_name(f"{path.stem}-{number}{path.suffix}") for number in numbers]
 
 
 def at_least(
@@ -231,7 +235,7 @@ def accepted(
         "claim": claim,
         "witness": witness,
     }
-    text = json.dumps(parts, indent=1)
+    text = json.dumps(parts)
     try:
         klopt_check.check(text)
     except klopt_check.Rejected as reason:

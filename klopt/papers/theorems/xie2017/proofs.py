@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
-from klopt.papers.theorems.proofs.expression import Expression, as_expression, grid, symbols, total
+from klopt.papers.theorems.proofs.expression import as_expression, grid, symbols, total
 from klopt.papers.theorems.proofs.inner_products import pairwise_cauchy_schwarz
 from klopt.papers.theorems.proofs.proof import Proof, Square, Step, at_least, identity
 
@@ -49,26 +51,19 @@ def target_step() -> Step:
 
 
 def order_step() -> Step:
-    """Return (I - sigma U) C = I for five scores."""
-    m = 5
+    """Return that an entry of C is sigma times the one below it."""
     (sigma,) = symbols("sigma")
-    zero = as_expression(0)
-
-    def power(k: int) -> Expression:
-        return as_expression(1) if k == 0 else sigma**k
-
-    C = np.array([[power(k - i) if k >= i else zero for k in range(m)] for i in range(m)])
-    rows = np.array(
-        [[as_expression(int(i == k)) - sigma * int(k == i + 1) for k in range(m)] for i in range(m)]
-    )
+    powers = [as_expression(1), *(sigma**d for d in range(1, 5))]
     return identity(
-        "(I - sigma U) C = I, five scores", rows @ C, np.eye(m, dtype=int).astype(object)
+        "sigma^d - sigma sigma^(d-1) = 0, d = 1 to 4",
+        np.array([above - sigma * below for below, above in pairwise(powers)]),
+        0,
     )
 
 
 ORDER = (
     "An entry (i, k) of (I - sigma U) C, U the shift, depends on k - i only: it is 0 below the diagonal, 1 on it "
-    "and sigma^d - sigma sigma^(d-1) = 0 at the distance d above it; five scores show all three. "
+    "and sigma^d - sigma sigma^(d-1) = 0 at the distance d above it, as the step shows for d <= 4. "
 )
 
 
