@@ -137,6 +137,12 @@ def table_mutants(data: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
         yield found
 
 
+def few(mutants: Iterator[Any]) -> list[Any]:
+    """Of many mutants twelve or so, spread over all."""
+    found = list(mutants)
+    return found[:: 1 + len(found) // 12]
+
+
 @pytest.mark.parametrize("proof", BY_PROOF)
 def test_a_statement_with_other_constants_is_not_proven(proof: Proof) -> None:
     tried = 0
@@ -144,11 +150,11 @@ def test_a_statement_with_other_constants_is_not_proven(proof: Proof) -> None:
         data = json.loads(step.certificate)
         if data["problem"]["rule"] == "polynomial program":
             for value in NONSENSE:
-                for where, other in mutants(data, value):
+                for where, other in few(mutants(data, value)):
                     tried += 1
                     assert not accepts(other), (step.says, where, value)
         else:
-            for several in table_mutants(data):
+            for several in few(table_mutants(data)):
                 tried += 1
                 # An inequality may hold with a constant of one sign, not with all.
                 assert not all(accepts(other) for other in several), step.says
@@ -384,7 +390,7 @@ def altered(rng: random.Random) -> dict[str, Any]:
 def test_both_checkers_decide_alike(tmp_path: Path) -> None:
     rng = random.Random(0)
     texts = [forged(change) for change in FORGERIES.values()]
-    for _ in range(400):
+    for _ in range(200):
         data = altered(rng)
         data["digest"] = klopt_check.digest(data["problem"])
         texts.append(json.dumps(data))
