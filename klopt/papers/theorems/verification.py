@@ -219,7 +219,8 @@ def replay(claim: Claim, case: Case) -> Finding:
     try:
         if claim.meets is not None and not _run(claim.meets, case, 1):
             return Finding(claim, Outcome.UNMET, 1)
-        return _judged(claim, [case])
+        found = _judged(claim, [case])
+        return found if claim.proof is None else _with_proof(found)
     except BrokenCheckError as broken:
         return Finding(claim, Outcome.INCONCLUSIVE, broken.trial, trouble=str(broken))
 

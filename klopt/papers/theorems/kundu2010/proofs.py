@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from klopt.papers.theorems.kundu2010.tables import LOSSES, TABLE3
 from klopt.papers.theorems.proofs.expression import symbols
 from klopt.papers.theorems.proofs.inner_products import (
     pairwise_cauchy_schwarz,
@@ -95,8 +96,6 @@ def repairs_are_kernels() -> Proof:
 
 
 def losses_matter() -> Proof:
-    from klopt.papers.theorems.kundu2010.claims import LOSSES
-
     entries: dict[str, str] = {}
     for name, values in LOSSES.items():
         entries |= named(name, np.array(values))
@@ -110,8 +109,6 @@ def losses_matter() -> Proof:
 
 
 def most_families_improve() -> Proof:
-    from klopt.papers.theorems.kundu2010.claims import TABLE3
-
     ours = TABLE3[:, 4:].argmax(axis=1) + 4
     improved = np.flatnonzero(TABLE3[:, 4:].max(axis=1) > TABLE3[:, :4].max(axis=1))
     rows = [

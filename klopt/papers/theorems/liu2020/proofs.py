@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from klopt.papers.theorems.liu2020.tables import TABLE5_ACCURACY, TABLE5_RANK, TABLE6
 from klopt.papers.theorems.proofs.expression import grid, symbols
 from klopt.papers.theorems.proofs.inner_products import (
     cauchy_schwarz,
@@ -189,8 +190,6 @@ def approximation_beats_smo() -> Proof:
 
 
 def loss_without_the_regulariser() -> Proof:
-    from klopt.papers.theorems.liu2020.table_claims import TABLE5_ACCURACY
-
     entries = named("a", TABLE5_ACCURACY)
     lost = TABLE5_ACCURACY[:, 1] - TABLE5_ACCURACY[:, 0]
     order = np.argsort(lost, kind="stable")
@@ -214,8 +213,6 @@ def loss_without_the_regulariser() -> Proof:
 
 
 def rank_falls_with_tau() -> Proof:
-    from klopt.papers.theorems.liu2020.table_claims import TABLE5_RANK
-
     rows = [{f"r[{i},0]": 1, f"r[{i},1]": -2} for i in range(len(TABLE5_RANK))]
     return of_table(
         tabulated("twice the second rank is at most the first", named("r", TABLE5_RANK), rows)
@@ -228,8 +225,6 @@ def share_of_screened_points() -> Proof:
 
 
 def best_of_table6() -> Proof:
-    from klopt.papers.theorems.liu2020.table_claims import TABLE6
-
     rows = [greater(f"e[{i},{k}]", f"e[{i},3]") for i in range(len(TABLE6)) for k in range(3)]
     return of_table(
         tabulated("the error of DANK is the smallest in each row", named("e", TABLE6), rows)

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from klopt.papers.theorems.mao2010.tables import PRINTED_RANKS, TABLE2, TABLE3
 from klopt.papers.theorems.proofs.expression import as_expression, grid, total
 from klopt.papers.theorems.proofs.proof import Proof, identity, tabulated
 from klopt.papers.theorems.proofs.tables import greater, named, of_table
@@ -75,8 +76,6 @@ def alignment_in_the_eigenbasis() -> Proof:
 
 
 def ranks_of_table2() -> Proof:
-    from klopt.papers.theorems.mao2010.table_claims import PRINTED_RANKS, TABLE2
-
     rows = []
     for i, printed in enumerate(PRINTED_RANKS.split()):
         order = [printed.index(str(rank)) for rank in range(1, TABLE2.shape[1] + 1)]
@@ -87,7 +86,5 @@ def ranks_of_table2() -> Proof:
 
 
 def faster_than_manifold_regularisation() -> Proof:
-    from klopt.papers.theorems.mao2010.table_claims import TABLE3
-
     rows = [{f"t[{i},{k}]": 1, f"t[{i},2]": -10} for i in range(len(TABLE3)) for k in range(2)]
     return of_table(tabulated("LapRLS and LapSVM take ten times as long", named("t", TABLE3), rows))

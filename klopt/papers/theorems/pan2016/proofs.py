@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from klopt.papers.theorems.pan2016.tables import TABLE3, TABLE4_TEST, TABLE4_UNLABELLED
 from klopt.papers.theorems.proofs.expression import as_expression, grid, symbols, total
 from klopt.papers.theorems.proofs.inner_products import cauchy_schwarz, scale_invariance
 from klopt.papers.theorems.proofs.proof import Proof, Square, at_least, identity, tabulated
@@ -186,8 +187,6 @@ def factor_on_breast() -> Proof:
 
 
 def averages_of_table4() -> Proof:
-    from klopt.papers.theorems.pan2016.table_claims import TABLE4_TEST, TABLE4_UNLABELLED
-
     steps = []
     for name, column, mean in (
         ("unlabelled", TABLE4_UNLABELLED, "83.3"),
@@ -206,7 +205,5 @@ def averages_of_table4() -> Proof:
 
 
 def ranks_of_table3() -> Proof:
-    from klopt.papers.theorems.pan2016.table_claims import TABLE3
-
     told = ("5.35", "4.25", "5.20", "3.50", "6.10", "3.45", "6.20", "1.95")
     return average_ranks("Table 3", TABLE3, told, unit="0.1")
