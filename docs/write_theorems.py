@@ -66,16 +66,16 @@ no program checks it.
 Two lemmas serve again and again.
 
 **Lemma V (vectors).** If some variables of a certificate occur in the objective and in the constraints in products of
-two only, and linearly in the roots of squares that are multiplied by numbers only, then they may be read as vectors of
-any inner product space, and products of two as inner products. *Proof.* The monomials $x_ix_j$ correspond one to one to
-the inner products $\langle x_i,x_j\rangle$, so that the identity between polynomials is one between inner products; the
-square of $\sum_ic_ix_i$ becomes $\Vert\sum_ic_ix_i\Vert^2\ge0$. klopt checks that the premise is met; the variables are
-listed under `vectors` in the file.
+two only, and each term of the proof has them either linearly in the root of its square or in one constraint, then they
+may be read as vectors of any inner product space, and products of two as inner products. *Proof.* The monomials
+$x_ix_j$ correspond one to one to the inner products $\langle x_i,x_j\rangle$, so that the identity between polynomials
+is one between inner products; the square of $\sum_ic_ix_i$ becomes $\Vert\sum_ic_ix_i\Vert^2\ge0$. klopt checks that
+the premise is met; the variables are listed under `vectors` in the file.
 
-**Lemma I (indices).** Let both sides of an identity be sums of one pattern over all values of k indices, for every n.
-If it holds for n = k, it holds for every n. *Proof.* A monomial contains k different indices at most, and its factor on
-either side depends on the pattern of equal ones among them only; so it is one that occurs for n = k. The same holds if
-the indices are of several kinds (points, eigenvectors, classes), each with its own number.
+**Lemma I (indices).** Let both sides of an identity be sums of fixed patterns over all values of at most k indices, for
+every n. If it holds for n = k, it holds for every n. *Proof.* A monomial contains k different indices at most, and its
+factor on either side depends only on which of its indices are equal; so it is one that occurs for n = k. The same holds
+if the indices are of several kinds (points, eigenvectors, classes), each with its own number.
 
 Of {claims} claims of the papers {proven} are PROVEN ({tables} of them are arithmetic of printed tables) and {corrected}
 PROVEN AS CORRECTED, with {remarks} remarks and {rates} rates of methods. The certificates are {files} files.

@@ -1,4 +1,4 @@
-"""Proofs of claims of Kundu et al. (2010)."""
+"""Proofs of claims (Kundu et al., 2010)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of Kundu et al. (2010), as printed: accuracies in per cent."""
+"""The tables as printed, accuracies in per cent (Kundu et al., 2010)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proofs of claims of Liu et al. (2020); those of rates are in `proofs.first_order`."""
+"""Proofs of claims (Liu et al., 2020); those of rates are in `first_order`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of Liu et al. (2020), as printed."""
+"""The tables as printed (Liu et al., 2020)."""
 
 from __future__ import annotations
 

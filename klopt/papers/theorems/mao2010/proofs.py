@@ -1,4 +1,4 @@
-"""Proofs of claims of Mao and Tsang (2010)."""
+"""Proofs of claims (Mao and Tsang, 2010)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of Mao and Tsang (2010), as printed: the methods are LapRLS, LapSVM, SKL_KTA, SimpleMKL and SVM."""
+"""The tables as printed: LapRLS, LapSVM, SKL_KTA, SimpleMKL and SVM (Mao and Tsang, 2010)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proofs of claims of Pan et al. (2016)."""
+"""Proofs of claims (Pan et al., 2016)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of Pan et al. (2016), as printed: accuracies in per cent."""
+"""The tables as printed, accuracies in per cent (Pan et al., 2016)."""
 
 from __future__ import annotations
 

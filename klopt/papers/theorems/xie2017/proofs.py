@@ -1,4 +1,4 @@
-"""Proofs of claims of Xie et al. (2017)."""
+"""Proofs of claims (Xie et al., 2017)."""
 
 from __future__ import annotations
 
