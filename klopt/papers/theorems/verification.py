@@ -129,7 +129,7 @@ def verify(
     indexed by name; what differs from what is registered for a claim is in `.unexpected`.
 
     >>> verify("mao2010-eq5", trials=5)
-    Verification of 1 claim: 1 HOLDS AS CORRECTED; 0 unexpected
+    Verification of 1 claim: 1 PROVEN AS CORRECTED; 0 unexpected
     """
     for name, value, low in (("trials", trials, 1), ("seed", seed, 0), ("jobs", jobs, 1)):
         whole_number(name, value, low)
