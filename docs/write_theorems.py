@@ -70,7 +70,8 @@ two only, and each term of the proof has them either linearly in the root of its
 may be read as vectors of any inner product space, and products of two as inner products. *Proof.* The monomials
 $x_ix_j$ correspond one to one to the inner products $\langle x_i,x_j\rangle$, so that the identity between polynomials
 is one between inner products; the square of $\sum_ic_ix_i$ becomes $\Vert\sum_ic_ix_i\Vert^2\ge0$. klopt checks that
-the premise is met; the variables are listed under `vectors` in the file.
+the premise is met; the variables are listed under `vectors` in the file. Of an identity p = q, which is stated as
+$-(p-q)^2\ge0$, both sides must have them in products of two only; there a reader checks it.
 
 **Lemma I (indices).** Let both sides of an identity be sums of fixed patterns over all values of at most k indices, for
 every n. If it holds for n = k, it holds for every n. *Proof.* A monomial contains k different indices at most, and its
