@@ -443,7 +443,14 @@ def _attempt(
 
     seconds = answered - built
     overrun = 0.0 if settings.time_limit is None else max(0.0, seconds - settings.time_limit)
-    timings = Timings(built - began, seconds, certified - answered, answer.seconds, overrun)
+    timings = Timings(
+        build=built - began,
+        solve=max(0.0, seconds - answer.load),
+        certify=certified - answered,
+        native=answer.seconds,
+        overrun=overrun,
+        load=answer.load,
+    )
     return Attempt(route, answer, certificate, found, timings, exact)
 
 
