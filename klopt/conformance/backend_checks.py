@@ -270,7 +270,8 @@ def _unknown_option(backend: Backend, example: Instance) -> None:
         answer = answer_form(backend, example.form, Settings(raw={"no_such_option": 1}))
     except InvalidSettings:
         return
-    accepted = f"the unknown raw option 'no_such_option' was accepted ({answer.stop.words})"
+    accepted = f"the unknown raw option 'no_such_option' was accepted ({answer.stop.words}); "
+    accepted += "call klopt.model.backend.check_raw at the beginning of run"
     raise AssertionError(accepted)
 
 
