@@ -221,7 +221,7 @@ class Result:
             f"{self.problem.describe()} by {self.route}",
             self.certificate.explain(),
             *([f"  data: {self.problem.statement.data}"] if self.problem.statement.data else []),
-            f"  the backend says: {answer.stop.words}{native}",
+            f"  solver status: {answer.stop.words}{native}",
             f"  {self.timings.words()}",
         ]
         if not self.verdict.conclusive:
@@ -262,7 +262,7 @@ class Result:
             f"{estimate}"
             f"|- work        {self.timings.total:.3g} s, {counted(settings.threads, 'thread')}, "
             f"seed {settings.seed}\n"
-            f"`- it says     {self.stop.words}"
+            f"`- status      {self.stop.words}"
         )
 
     def _repr_html_(self) -> str:
@@ -271,7 +271,7 @@ class Result:
             ("value", f"{self.value:.10g}"),
             ("interval", _interval((self.lower, self.upper))),
             ("route", self.route),
-            ("backend says", self.stop.words),
+            ("solver status", self.stop.words),
             ("seconds", f"{self.timings.total:.3g}"),
         ]
         if self.estimate is not None:
