@@ -312,7 +312,7 @@ def test_every_command_prints_one_json_document(model: Path) -> None:
     ):
         done = klopt(*arguments, "--json")
         document = strict(done.stdout)
-        assert document["schema"] == 2
+        assert document["schema"] == 3
         assert document["command"] == arguments[0]
         assert document["klopt"]
 
