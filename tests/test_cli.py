@@ -522,3 +522,13 @@ def test_a_solve_starts_from_what_another_has_written(tmp_path: Path) -> None:
     refused = klopt("solve", "SoftMargin", "--start", tmp_path / "point.txt")
     assert refused.exit_code == 2
     assert "expected .npz or .json" in refused.output
+
+
+def test_a_backend_that_lies_in_a_file_here_is_pointed_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("klopt_mine.py").write_text("")
+    refused = klopt("solve", "LP", "--backend", "mine")
+    assert refused.exit_code == 2
+    assert "the file klopt_mine.py is here: name it" in " ".join(refused.output.split())

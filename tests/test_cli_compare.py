@@ -339,7 +339,7 @@ def test_watching_needs_a_page() -> None:
 
 
 def test_problems_that_a_backend_takes_none_of_are_told_together(tmp_path: Path) -> None:
-    asked = ("LP", "--sizes", "2,3,4,5", "--backend", "highs", "--backend", "libsvm", *QUICK)
+    asked = ("LP", "--sizes", "2,3,4,5", "--backend", "highs,libsvm", *QUICK)
     done = klopt("compare", *asked, "--store", tmp_path / "r.db")
     assert done.output.count("left out") == 1
     flat = " ".join(done.output.split())

@@ -42,8 +42,8 @@ RELOAD_S = 5
     "--backend",
     "backends",
     multiple=True,
-    metavar="NAME|FILE.py",
-    help="Use only this backend; may be repeated.",
+    metavar="NAME|FILE.py,..",
+    help="Use only these backends; may be repeated.",
 )
 @click.option(
     "--formulation",
@@ -147,7 +147,7 @@ def compare(
     try:
         comparison = run(
             targets,
-            backends or None,
+            [name for text in backends for name in text.split(",")] or None,
             formulation=formulation,
             tol=read_numbers(tol, "tolerances"),
             time_limit=read_duration(time_limit),
