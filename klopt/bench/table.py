@@ -18,7 +18,8 @@ from klopt.bench.scores import LEVELS, growth, reference_gap, scores, standings
 from klopt.bench.summary import machine_sentence, verdict_sentence
 from klopt.bench.times import CLOCK_TICK_S, quantile_interval
 from klopt.bench.trials import Agreement, Trial, agreement, grouped, leaders, route, trials
-from klopt.engine.format import VERDICT_STYLES, console, counted, lines, table
+from klopt.engine.format import VERDICT_STYLES, console, lines, table
+from klopt.engine.words import counted
 from klopt.model.backend import Stop
 from klopt.proof.certificate import Verdict
 
