@@ -1,9 +1,10 @@
-"""Draws the picture of the README: a small comparison from the shell, and its page.
+"""Draws the pictures of the README: a small comparison from the shell with its page, and the demo's example.
 
 OMP_NUM_THREADS=1 python docs/draw_readme.py
 
 writes `docs/pictures/page.png` (the first screens of the page, without the statements of the
-problems) and `docs/pictures/page.txt` (the command and its table).
+problems), `docs/pictures/page.txt` (the command and its table) and `docs/pictures/caught.svg` (solvers that
+report success with a portfolio far from the best); with `--caught` the last of these alone.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ import tempfile
 from io import BytesIO
 from pathlib import Path
 
+from klopt.bench.caught import caught
+from klopt.bench.report.caught_chart import caught_chart
+from klopt.bench.report.charts import standalone
 from klopt.bench.report.files import browser
 
 PICTURES = Path(__file__).with_name("pictures")
@@ -85,6 +89,10 @@ def small(png: bytes) -> bytes:
 
 if __name__ == "__main__":
     PICTURES.mkdir(exist_ok=True)
+    picture = standalone(caught_chart(caught()).svg)
+    (PICTURES / "caught.svg").write_text(picture, encoding="utf-8")
+    if "--caught" in sys.argv:
+        raise SystemExit
     with tempfile.TemporaryDirectory() as folder:
         page, printed = compare(Path(folder))
         (PICTURES / "page.png").write_bytes(small(screenshot(page)))

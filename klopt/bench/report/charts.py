@@ -34,13 +34,14 @@ __all__ = [
     "heat_map",
     "plot",
     "standalone",
+    "svg_element",
 ]
 
 # Okabe and Ito without yellow, which cannot be seen on white; the last is the colour of the text.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "currentColor")
 DASHES = ("", "6 3", "2 2.5", "8 3 2 3")
 TONES = {"good": "#009e73", "fact": "#56b4e9", "half": "#e69f00", "bad": "#d55e00", "none": "#8888"}
-"""The backgrounds of cells: optimal, no optimum, one side proven, nothing proven, not run."""
+"""The backgrounds of cells: optimal, no optimum, a gap wider than asked for, nothing proven, not run."""
 STYLE_SHEET = "".join(
     [
         *(f".c{i}{{color:{colour}}}" for i, colour in enumerate(COLOURS)),
@@ -52,10 +53,13 @@ STYLE_SHEET = "".join(
         ".s{font-size:10px}.e{text-anchor:end}.m{text-anchor:middle}",
         ".h,.b,.x,.w{stroke:currentColor}.h{opacity:.12}.b{opacity:.5}",
         ".x{opacity:.6;stroke-dasharray:4 4}.w{opacity:.3}.a{opacity:.09}",
+        ".q{fill:var(--soft,#63676d)}.g{color:#999}.g .l{stroke-width:1.2;opacity:.7}",
+        ".y{color:var(--fact,#1f5f86)}.z{color:var(--bad,#a83a00)}.u{stroke:currentColor;stroke-width:2.5}",
     ]
 )
 """Curves (l), hollow marks (o), names (n), small words (s), ends (e) and middles (m) of texts, grid
-(h), axis (b), rules (x), leads to names (w), bands (a)."""
+(h), axis (b), rules (x), leads to names (w), bands (a), quiet words (q), grey curves (g), marks of what is
+confirmed (y) and of what is not (z), medians (u)."""
 WIDTH = 480
 HEIGHT = 320
 LEFT = 60
@@ -190,7 +194,7 @@ def plot(
 
     levels = (_ruled(rule, frame) for rule in rules)
     marks = (_group(s.style, _drawn(s, frame, max_points) + labels.get(s, "")) for s in drawn)
-    return _svg(title, WIDTH, HEIGHT, "".join([_grid(frame), *levels, *marks]))
+    return svg_element(title, WIDTH, HEIGHT, "".join([_grid(frame), *levels, *marks]))
 
 
 def bars(
@@ -227,7 +231,7 @@ def bars(
         body += text(4, height - 3, "1", size=10)
         body += text(width - 4, height - 3, str(len(values)), "end", size=10)
     numbers = ", ".join(f"{value:.3g}" for value in values)
-    return _svg(f"{title}: {numbers}", width, height, body)
+    return svg_element(f"{title}: {numbers}", width, height, body)
 
 
 def heat_map(
@@ -257,7 +261,7 @@ def heat_map(
     overhang = max(longest * 0.87 - CELL_WIDTH * 0.7, 0.0) if slanted else 0.0
     width = round(left + CELL_WIDTH * len(columns) + overhang + 4)
     height = top + CELL_HEIGHT * len(rows) + 2
-    return _svg(title, width, height, "".join(parts), natural=True)
+    return svg_element(title, width, height, "".join(parts), natural=True)
 
 
 def _column_name(name: str, left: float, down: float, slanted: bool) -> str:
@@ -317,7 +321,8 @@ def _shown(symbol: str, word: str, tone: str, x: float) -> str:
     return f'<use href="#cell-{tone}" x="{x:g}"/><text x="{middle}" y="17">{words}</text>'
 
 
-def _svg(title: str, width: int, height: int, body: str, natural: bool = False) -> str:
+def svg_element(title: str, width: int, height: int, body: str, natural: bool = False) -> str:
+    """Return a drawing of that size with its title; with `natural` it is not scaled to its place."""
     size = f' width="{width}" height="{height}"' if natural else ""
     opening = f'<svg viewBox="0 0 {width} {height}"{size} role="img" fill="currentColor"'
     return f'{opening} font-size="{FONT}"><title>{escape(title)}</title>{body}</svg>'
