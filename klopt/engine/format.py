@@ -33,6 +33,7 @@ __all__ = [
     "VERDICT_STYLES",
     "backend_data",
     "console",
+    "counted",
     "document",
     "largest",
     "lines",
@@ -118,6 +119,15 @@ def lines(pairs: Iterable[tuple[str, str]]) -> str:
         fill.initial_indent = f"{label:{LABEL_COLUMNS}}"
         block += fill.wrap(text)
     return "\n".join(block)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number and its noun, in the plural where that is due.
+
+    >>> counted(1, "claim"), counted(2, "claim")
+    ('1 claim', '2 claims')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def largest(arrays: Mapping[str, FloatArray], count: int = 6) -> str:
@@ -211,6 +221,8 @@ def certificate_data(certificate: Certificate) -> dict[str, Any]:
         "verdict": certificate.verdict.name,
         "lower": certificate.lower,
         "upper": certificate.upper,
+        "relative_gap": certificate.relative_gap,
+        # The former name, until 0.4.
         "relative_width": certificate.relative_gap,
         "proof": certificate.proof,
         "lower_by": certificate.lower_by,

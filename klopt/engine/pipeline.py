@@ -355,8 +355,10 @@ def _attempts(
 
 
 def _is_nearly_proven(attempt: Attempt, tol: float) -> bool:
-    """Whether the backend claims an optimum that a tighter native tolerance may well prove."""
-    if attempt.answer.stop is not Stop.OPTIMAL or "tol" not in attempt.route.backend.honours:
+    """Whether the backend has an optimum, or almost, that a tighter native tolerance may well prove."""
+    if attempt.answer.stop not in (Stop.OPTIMAL, Stop.ALMOST_OPTIMAL):
+        return False
+    if "tol" not in attempt.route.backend.honours:
         return False
     certificate = attempt.certificate
     # A proof of infeasibility, say, contradicts the claim but needs no second run.
@@ -532,7 +534,7 @@ def _with_feasible_point(
     backend, reduced, settings, run
         Who is asked, about which form, within which limits and in which process.
     """
-    if answer.stop is not Stop.UNBOUNDED or answer.ray is None:
+    if answer.ray is None:
         return answer
     form = reduced.form
     if answer.x is not None and form.measure(answer.x).primal <= settings.tol:

@@ -49,6 +49,8 @@ STOPS = (
     ("optimal", Stop.OPTIMAL),
 )
 """Words of a status and what they mean; the first that occurs counts."""
+ALMOST = ("inaccurate", "almost", "near", "close to", "suboptimal", "unscaled infeasibilities")
+"""Words of solvers that met looser tolerances than theirs."""
 
 
 def judge_files(
@@ -154,6 +156,8 @@ def _by_name(
 def _stop(status: str) -> Stop:
     """What a solver's own word means; a file without one holds what somebody calls optimal."""
     words = status.lower()
+    if any(text in words for text in ALMOST):
+        return Stop.ALMOST_OPTIMAL if "optimal" in words else Stop.STALLED
     for text, stop in STOPS:
         if text in words:
             return stop

@@ -54,9 +54,15 @@ MIN_MEMORY_LIMIT_BYTES = 100_000_000
 
 
 class Stop(StrEnum):
-    """Why a backend says it stopped: a claim, with what to do about it."""
+    """Why a backend says it stopped, with what to do about it.
+
+    `OPTIMAL`, `INFEASIBLE` and `UNBOUNDED` are claims. `ALMOST_OPTIMAL` is none: the solver says itself
+    that it met looser tolerances than it was given ("AlmostSolved", "close to optimal",
+    "optimal_inaccurate"). One that says the same of infeasibility has `STALLED`.
+    """
 
     OPTIMAL = "OPTIMAL"
+    ALMOST_OPTIMAL = "ALMOST_OPTIMAL"
     INFEASIBLE = "INFEASIBLE"
     UNBOUNDED = "UNBOUNDED"
     INFEASIBLE_OR_UNBOUNDED = "INFEASIBLE_OR_UNBOUNDED"
@@ -81,6 +87,9 @@ class Stop(StrEnum):
 
 _ADVICE = {
     Stop.OPTIMAL: "Read the verdict: only klopt's bracket says whether it is.",
+    Stop.ALMOST_OPTIMAL: (
+        "It met looser tolerances than asked for; read the verdict, loosen tol or rescale the data."
+    ),
     Stop.INFEASIBLE: (
         "If klopt proves it, the multipliers show the contradiction; if not, ask another backend."
     ),
