@@ -92,6 +92,7 @@ class OrderedAlignment(Problem):
             "their length lies on the labelled points count as zero there."
         ),
         weights="alpha",
+        area="Kernel learning",
     )
     references = ("xie2017", "pan2016")
     has_optimum = True

@@ -190,6 +190,8 @@ class Statement:
     """What the bounds are about, where it is not simply the numbers given."""
     weights: str = ""
     """The array of a solution that says how much each kernel counts; "" where there is none."""
+    area: str = ""
+    """The kind of problems among which comparisons show it; "" where it stands by itself."""
 
 
 @dataclass(frozen=True)

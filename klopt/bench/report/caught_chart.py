@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from klopt.bench.caught import Caught, Portfolio
+from klopt.bench.report.advice import listed
 from klopt.bench.report.axes import Axis
 from klopt.bench.report.figures import Figure
 from klopt.bench.report.row_chart import Mark, Row, row_chart
 
-__all__ = ["caught_chart"]
+__all__ = ["caught_chart", "caught_sentence"]
 
 WIDTH = 640
 TITLE = "Success reported, optimum missed"
@@ -25,13 +26,16 @@ def caught_chart(example: Portfolio) -> Figure:
 
 
 def caught_sentence(example: Portfolio) -> str:
-    """Return in two sentences what the picture shows."""
+    """Return what the picture shows, and why the solvers are content."""
     wrong = [answer for answer in example.answers if not answer.confirmed]
-    names = _listed([f"{answer.solver} ({_percent(answer.excess)})" for answer in wrong])
+    names = listed([answer.solver for answer in wrong])
+    excess = listed([f"{100 * answer.excess:.0f} %" for answer in wrong])
     return (
-        f"{names} report success at default settings on a minimum-variance portfolio of 50 assets, "
-        "with more variance than the proven minimum by so much. Their absolute "
-        f"tolerances are larger than the optimum itself, {example.upper:.1e}."
+        "How to read this: the variance of each solver’s minimum-variance portfolio of 50 assets, over the proven "
+        f"minimum. At default settings {names} report success, yet their portfolios have {excess} more "
+        "variance than need be. Each meets its own stopping rule, whose absolute tolerance does not know "
+        f"how small the numbers of this problem are (the optimum is {example.upper:.1e}); klopt.judge does "
+        "not confirm them."
     )
 
 
@@ -49,9 +53,3 @@ def _row(answer: Caught) -> Row:
 def _percent(excess: float) -> str:
     share = 100 * excess
     return f"+{share:.0f} %" if share >= 1 else f"+{share:.1g} %"
-
-
-def _listed(names: list[str]) -> str:
-    if len(names) < 2:
-        return "".join(names)
-    return f"{', '.join(names[:-1])} and {names[-1]}"

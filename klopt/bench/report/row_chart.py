@@ -25,7 +25,8 @@ ROW_HEIGHT = 17
 TALL_ROW_HEIGHT = 34
 """Where rows have a second line of words."""
 MAX_LABEL_WIDTH = 150.0
-RADIUS = 3.4
+FILLED = 'class="y"'
+HOLLOW = 'class="z o"'
 SMALL = 11
 """The size of second lines."""
 
@@ -103,7 +104,7 @@ def row_chart(
     parts.append(text((left + right) / 2, floor + 36, axis.label, "middle"))
     for number, (row, name) in enumerate(zip(rows, names, strict=True)):
         middle = TOP + height * (number + 0.5)
-        marks = "".join(_mark(across(mark.x), middle, mark) for mark in row.marks)
+        marks = _marks(row.marks, across, middle)
         if medians and len(row.marks) > 2:
             place = across(median(mark.x for mark in row.marks))
             marks += f'<path class="u" d="M{place:g} {middle - 6:g}v12"/>'
@@ -145,11 +146,25 @@ def _row(row: Row, name: str, left: float, right: float, middle: float, marks: s
     return f"<g{slot}>{words}{marks}</g>"
 
 
-def _mark(x: float, y: float, mark: Mark) -> str:
-    told = f"><title>{escape(mark.title)}</title></path>" if mark.title else "/>"
-    if mark.confirmed:
-        r = RADIUS
-        outline = f"M{x - r:g} {y:g}a{r} {r} 0 1 0 {2 * r} 0a{r} {r} 0 1 0-{2 * r} 0z"
-        return f'<path class="y" fill="currentColor" fill-opacity=".75" d="{outline}"{told}'
-    outline = f"M{x:g} {y - 5:g}l5 5l-5 5l-5-5z"
-    return f'<path class="z o" d="{outline}"{told}'
+def _marks(marks: Sequence[Mark], across: Callable[[float], float], middle: float) -> str:
+    """All marks of a row; circles that have no words of their own are one path."""
+    plain = ""
+    told = ""
+    for mark in marks:
+        x = across(mark.x)
+        outline = _circle(x, middle) if mark.confirmed else _diamond(x, middle)
+        if mark.confirmed and not mark.title:
+            plain += outline
+        else:
+            look = FILLED if mark.confirmed else HOLLOW
+            told += f"<path {look} d=\"{outline}\"><title>{escape(mark.title)}</title></path>"
+    return (f'<path {FILLED} d="{plain}"/>' if plain else "") + told
+
+
+def _circle(x: float, y: float) -> str:
+    """A line of no length, whose round ends make a circle."""
+    return f"M{x:g} {y:g}h0"
+
+
+def _diamond(x: float, y: float) -> str:
+    return f"M{x:g} {y - 5:g}l5 5l-5 5l-5-5z"

@@ -38,6 +38,8 @@ SHORTEST_LOG = 120
 LONGEST_LOG = 4000
 """The bounds of what one log gets."""
 MAX_NOTES_CHARACTERS = 1200
+MAX_NATIVE_CHARACTERS = 40
+"""Of a solver's own status in the table; its details have all of it."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class ResultRow:
     style: Style
     route: str
     says: str
+    native: str
+    """The solver's own words, where they are others."""
     verdict: str
     symbol: str
     tone: str
@@ -71,6 +75,7 @@ class ResultGroup:
     """The results on one problem."""
 
     problem: str
+    family: str
     known: str
     agree: bool
     rows: tuple[ResultRow, ...]
@@ -93,6 +98,7 @@ class RunDetail:
     anchor: str
     problem: str
     route: str
+    solver: int
     verdict: str
     symbol: str
     tone: str
@@ -127,7 +133,7 @@ def groups(
         rows = [_row(trial, write, styles, anchors, winners) for trial in sorted(own, key=_order)]
         interval = f"{write(agreed.lower)} ≤ optimum ≤ {write(agreed.upper)}"
         text = interval if agreed.holds else str(agreed)
-        out.append(ResultGroup(problem, text, agreed.holds, tuple(rows)))
+        out.append(ResultGroup(problem, own[0].first.family, text, agreed.holds, tuple(rows)))
     return tuple(out)
 
 
@@ -149,6 +155,7 @@ def _row(
         style=styles.of(run),
         route=route(run),
         says=run.says.words,
+        native="" if run.native.lower() == run.says.words else run.native[:MAX_NATIVE_CHARACTERS],
         verdict=run.verdict.name,
         symbol=SYMBOLS[run.verdict],
         tone=TONE[run.verdict],
@@ -227,7 +234,9 @@ def families(found: Sequence[Trial]) -> tuple[FamilyView, ...]:
     return tuple(out)
 
 
-def details(found: Sequence[Trial], anchors: Mapping[str, str]) -> tuple[RunDetail, ...]:
+def details(
+    found: Sequence[Trial], anchors: Mapping[str, str], styles: StyleMap
+) -> tuple[RunDetail, ...]:
     """Return all about each line of the results; logs are cut so that the page stays small."""
     logged = [trial for trial in found if shown(trial).log]
     # Where logs are many, those of certified runs are of least interest.
@@ -237,34 +246,38 @@ def details(found: Sequence[Trial], anchors: Mapping[str, str]) -> tuple[RunDeta
     share = min(max(share, SHORTEST_LOG), LONGEST_LOG)
     alike = len({settings(trial.first) for trial in found}) == 1
     return tuple(
-        _detail(trial, anchors[shown(trial).key], share if trial in logged else 0, alike)
+        _detail(trial, anchors, styles, share if trial in logged else 0, alike)
         for trial in found
     )
 
 
-def _detail(trial: Trial, anchor: str, max_log: int, alike: bool) -> RunDetail:
+def _detail(
+    trial: Trial, anchors: Mapping[str, str], styles: StyleMap, max_log: int, alike: bool
+) -> RunDetail:
     run = shown(trial)
     said = f"{run.says.words} ({run.native})" if run.native else run.says.words
     residuals = (
         f"primal {_short(run.primal)}, dual {_short(run.dual)}, gap {_short(run.gap_residual)}"
     )
+    is_plain = trial.certified and not run.notes and len(trial.runs) == 1
     pairs = [
-        ("it says", said),
+        ("solver status", said),
         ("at first", _first_claim(run)),
-        ("interval", f"[{run.lower:.17g}, {run.upper:.17g}] by {run.proof}"),
+        ("proven interval", f"[{run.lower:.17g}, {run.upper:.17g}] by {run.proof}"),
         ("estimate", _estimate(run)),
-        ("residuals", residuals),
-        ("seconds", _times(run)),
+        # Of a run that is certified at once the table says enough.
+        ("its residuals", "" if is_plain else residuals),
+        ("seconds", "" if is_plain else _times(run)),
         ("repeats", _repeats(trial)),
         ("settings", "" if alike else settings(run)),
         ("not enforced", run.unenforced),
         ("notes", run.notes[:MAX_NOTES_CHARACTERS]),
-        ("began", run.began),
     ]
     return RunDetail(
-        anchor=anchor,
+        anchor=anchors[run.key],
         problem=run.problem,
         route=route(run),
+        solver=styles.backends[run.backend].solver,
         verdict=run.verdict.name,
         symbol=SYMBOLS[run.verdict],
         tone=TONE[run.verdict],
@@ -288,7 +301,7 @@ def _tail(log: str, length: int) -> str:
 def _first_claim(run: Run) -> str:
     if math.isnan(run.first_gap):
         return ""
-    proven = f"width {_short(run.first_gap)} was proven"
+    proven = f"a gap of {_short(run.first_gap)} was proven"
     return f"optimal, where {proven}; klopt asked again by a finer tolerance"
 
 
