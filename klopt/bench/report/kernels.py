@@ -33,7 +33,7 @@ AGREEMENT = 1e-3
 """The fraction of the largest entry by which arrays may differ and still be called equal."""
 MAX_WEIGHTS = 40
 """Bars of a chart."""
-MAX_BYTES = 20_000
+MAX_BYTES = 16_000
 """Those of all pictures on a page."""
 SHADES = 15
 """Shades between white and either colour."""

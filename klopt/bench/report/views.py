@@ -47,6 +47,8 @@ class ResultRow:
     """One line of the results: all repeats of a route at a tolerance."""
 
     anchor: str
+    plain: bool
+    """Whether the line itself is all that the page has about the run."""
     style: Style
     route: str
     says: str
@@ -152,6 +154,7 @@ def _row(
     total = run.seconds if math.isfinite(run.seconds) else run.wall
     return ResultRow(
         anchor=anchors[run.key],
+        plain=is_plain(trial),
         style=styles.of(run),
         route=route(run),
         says=run.says.words,
@@ -165,7 +168,7 @@ def _row(
         lower=write(run.lower),
         upper=write(run.upper),
         width=_short(run.relative_gap),
-        times=tuple(map(_seconds, (run.build, run.solve, run.certify, total))),
+        times=tuple(map(_seconds, (run.solve, run.certify, total))),
         iterations="–" if run.iterations is None else str(run.iterations),
         memory="–" if run.memory is None else f"{run.memory / 2**20:.0f}",
         tol=f"{run.tol:.0e}",
@@ -237,7 +240,10 @@ def families(found: Sequence[Trial]) -> tuple[FamilyView, ...]:
 def details(
     found: Sequence[Trial], anchors: Mapping[str, str], styles: StyleMap
 ) -> tuple[RunDetail, ...]:
-    """Return all about each line of the results; logs are cut so that the page stays small."""
+    """Return all about each line of the results that is not plain.
+
+    Logs are cut so that the page stays small.
+    """
     logged = [trial for trial in found if shown(trial).log]
     # Where logs are many, those of certified runs are of least interest.
     if MIN_LOG_CHARACTERS * len(logged) > MAX_LOG_CHARACTERS:
@@ -248,7 +254,14 @@ def details(
     return tuple(
         _detail(trial, anchors, styles, share if trial in logged else 0, alike)
         for trial in found
+        if trial in logged or not is_plain(trial)
     )
+
+
+def is_plain(trial: Trial) -> bool:
+    """Return whether the table says all that there is to say: once run, and certified at once."""
+    run = trial.first
+    return trial.certified and len(trial.runs) == 1 and not run.notes and not run.log
 
 
 def _detail(
@@ -259,15 +272,13 @@ def _detail(
     residuals = (
         f"primal {_short(run.primal)}, dual {_short(run.dual)}, gap {_short(run.gap_residual)}"
     )
-    is_plain = trial.certified and not run.notes and len(trial.runs) == 1
     pairs = [
         ("solver status", said),
         ("at first", _first_claim(run)),
         ("proven interval", f"[{run.lower:.17g}, {run.upper:.17g}] by {run.proof}"),
         ("estimate", _estimate(run)),
-        # Of a run that is certified at once the table says enough.
-        ("its residuals", "" if is_plain else residuals),
-        ("seconds", "" if is_plain else _times(run)),
+        ("its residuals", residuals),
+        ("seconds", _times(run)),
         ("repeats", _repeats(trial)),
         ("settings", "" if alike else settings(run)),
         ("not enforced", run.unenforced),
