@@ -13,6 +13,7 @@ is measured against an interval that klopt proves.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -38,16 +39,18 @@ CODE = """import numpy as np, scs, klopt
 from scipy import sparse
 from klopt.bench.caught import covariance
 
-S, n = covariance(), 50                     # daily returns of 50 assets
+S, n = covariance(), 50          # daily returns of 50 assets
 A = sparse.csc_matrix(np.vstack([np.ones(n), -np.eye(n)]))
-b = np.append(1.0, np.zeros(n))             # sum(w) = 1, w >= 0
-data = dict(P=sparse.csc_matrix(np.triu(2 * S)), A=A, b=b, c=np.zeros(n))
-found = scs.SCS(data, dict(z=1, l=n), verbose=False).solve()
-print(found["info"]["status"])              # solved
+b = np.append(1.0, np.zeros(n))  # sum(w) = 1, w >= 0
+data = {"P": sparse.csc_matrix(np.triu(2 * S)),
+        "A": A, "b": b, "c": np.zeros(n)}
+found = scs.SCS(data, {"z": 1, "l": n}, verbose=False).solve()
+print(found["info"]["status"])   # solved
 
-problem = klopt.problems.ConeProgram(2 * S, np.zeros(n), A, b, klopt.Cones(zero=1, nonneg=n))
-print(klopt.judge(problem, found["x"], found["y"]))      # not confirmed
-print(klopt.solve(problem, tol=1e-12))                   # the proven minimum
+problem = klopt.problems.ConeProgram(
+    2 * S, np.zeros(n), A, b, klopt.Cones(zero=1, nonneg=n))
+print(klopt.judge(problem, found["x"], found["y"]))  # UNPROVEN
+print(klopt.solve(problem, tol=1e-12))     # the proven minimum
 """
 """How a reader repeats the example."""
 
@@ -178,7 +181,10 @@ def _osqp(S: FloatArray, rows: Any, right: FloatArray) -> _Answer:
     least = np.append(1.0, np.full(n, -np.inf))
     solver = osqp.OSQP()
     solver.setup(sparse.csc_matrix(np.triu(2 * S)), np.zeros(n), rows, least, right, verbose=False)
-    found = solver.solve()
+    with warnings.catch_warnings():
+        # Some versions tell of what a later one will do.
+        warnings.simplefilter("ignore")
+        found = solver.solve()
     return _Answer(found.info.status, found.x, found.y)
 
 

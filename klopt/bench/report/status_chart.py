@@ -10,6 +10,7 @@ from klopt.bench.report.axes import Axis
 from klopt.bench.report.figures import Figure
 from klopt.bench.report.row_chart import Mark, Row, row_chart
 from klopt.bench.report.styles import StyleMap
+from klopt.bench.report.templates import short
 from klopt.bench.status_scores import StatusScore, status_scores
 from klopt.bench.trials import grouped
 
@@ -53,7 +54,7 @@ def status_sentence(runs: Sequence[Run]) -> str:
     if not missed:
         return text
     largest = worst.missed[-1] if worst.missed else math.inf
-    far = f"at most {largest:.2g} times the tolerance" if math.isfinite(largest) else "refuted"
+    far = f"at most {short(largest)} times the tolerance" if math.isfinite(largest) else "refuted"
     return (
         f"{text} Most often not confirmed: {worst.backend}, {missed} of {worst.claimed}, {far}."
     )
@@ -84,4 +85,4 @@ def _title(run: Run, gap: float) -> str:
         return ""
     if not math.isfinite(gap):
         return f"{run.problem}: no interval is proven"
-    return f"{run.problem}: gap {gap:.1e}, {gap / run.tol:.2g} times the tolerance"
+    return f"{run.problem}: gap {gap:.1e}, {short(gap / run.tol)} times the tolerance"

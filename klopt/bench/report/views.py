@@ -261,7 +261,8 @@ def details(
 def is_plain(trial: Trial) -> bool:
     """Return whether the table says all that there is to say: once run, and certified at once."""
     run = trial.first
-    return trial.certified and len(trial.runs) == 1 and not run.notes and not run.log
+    asked_once = len(trial.runs) == 1 and math.isnan(run.first_gap)
+    return trial.certified and asked_once and not run.notes and not run.log
 
 
 def _detail(
