@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ from klopt.bench.task_list import Target, TaskList, task_list
 from klopt.bench.trials import fastest
 from klopt.bench.worker import FinishedRun
 from klopt.bench.worker_pool import run_all
+from klopt.engine.format import counted
+from klopt.engine.progress import Counter, counting, waiting
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Backend, Settings
 
@@ -211,15 +214,16 @@ def compare(
     if not settings:
         raise InvalidSettings("tol is an empty list; give one tolerance at least")
     run = _runner(jobs)
-    tasks = task_list(
-        problems,
-        backends,
-        formulation=formulation,
-        settings=settings,
-        memory_limit=memory_limit,
-        repeat=repeat,
-        sizes=sizes,
-    )
+    with waiting("reading the problems", wanted=progress):
+        tasks = task_list(
+            problems,
+            backends,
+            formulation=formulation,
+            settings=settings,
+            memory_limit=memory_limit,
+            repeat=repeat,
+            sizes=sizes,
+        )
 
     folder = None
     # A store of its own lives as long as the comparison, which holds the folder (`kept`).
@@ -240,12 +244,16 @@ def compare(
         # In order, a computer that slows down would slow the last backends only.
         random.Random(seed).shuffle(missing)
         with (
-            _progress(progress, len(tasks.tasks), len(reused)) as tell,
+            counting(len(tasks.tasks), wanted=progress, done=len(reused)) as count,
             closing(SharedWork(kept, missing, before)) as work,
         ):
-            _keep(work, run(work), tell)
+            _keep(work, run(work), partial(_told, count))
             from_others = frozenset(each.key for each in work.from_others)
         return _comparison(kept, tasks, command, reused | from_others, folder)
+
+
+def _told(count: Counter, run: Run) -> None:
+    count.advance(f"{run.problem}: {run.backend} {run.verdict.name}")
 
 
 def _certificate_seconds(certificates: bool | float) -> float:
@@ -330,8 +338,8 @@ def limits_of(runs: Sequence[Run]) -> str:
     limits = sorted({run.memory_limit for run in runs if run.memory_limit})
     memory = "/".join(f"{limit / 1e9:.3g} GB" for limit in limits) or "no memory limit"
     unenforced = next((f" ({run.unenforced})" for run in runs if run.unenforced), "")
-    threads = "/".join(str(count) for count in sorted({run.threads for run in runs}))
-    return f"{seconds} s, {memory}{unenforced}, {threads} thread(s), each run in a child process"
+    threads = " or ".join(counted(each, "thread") for each in sorted({run.threads for run in runs}))
+    return f"{seconds} s, {memory}{unenforced}, {threads}, each run in a child process"
 
 
 def _call(tasks: TaskList, path: Path) -> str:
@@ -370,30 +378,3 @@ def _runner(jobs: Any) -> Callable[[SharedWork], Generator[FinishedRun, None, No
                 client.close()
 
     return rounds
-
-
-@contextmanager
-def _progress(wanted: bool, total: int, done: int) -> Iterator[Callable[[Run], None]]:
-    """A bar on standard error that names the run just finished; nothing where it is no terminal."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not (wanted and console.is_terminal):
-        yield lambda run: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}", markup=False),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        number = bar.add_task("", total=total, completed=done)
-
-        def tell(run: Run) -> None:
-            text = f"{run.problem}  {run.backend} on {run.formulation}  {run.verdict.name}"
-            bar.update(number, advance=1, description=printable(text))
-
-        yield tell

@@ -8,7 +8,6 @@ resident memory rises by: a child that is used again gives back what it can befo
 
 from __future__ import annotations
 
-import importlib
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -90,8 +89,7 @@ def warm_up(
 
 def make_ready(kind: type[Problem], backend: Backend, threads: int) -> str:
     """Import what the run will need; the class was imported when the arguments were unpickled."""
-    if backend.library is not None:
-        importlib.import_module(backend.library)
+    backend.load()
     with blas_threads(threads):
         return kind.__name__
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -80,8 +79,7 @@ def _status(backend: Backend) -> str:
     if backend.missing:
         return f"not installed: {backend.missing}"
     try:
-        if backend.library is not None:
-            importlib.import_module(backend.library)
+        backend.load()
     except Exception as error:  # a library may fail to load in any way
         return f"broken: {type(error).__name__}: {error}"
     return "ready"

@@ -179,6 +179,7 @@ def solve(
     from klopt.cli.arguments import read_duration, read_memory, read_options
     from klopt.engine.lookup import read_backend, read_problem
     from klopt.engine.pipeline import solve as run
+    from klopt.engine.progress import waiting
     from klopt.model.backend import Settings
 
     options = read_options(raw)
@@ -196,7 +197,10 @@ def solve(
     # Reading counts; what is left goes to solving.
     if seconds is not None:
         seconds = max(seconds - (time.perf_counter() - began), MIN_TIME_LEFT_S)
-    with _native_output_on_stderr(log):
+    with (
+        waiting(f"solving {problem.describe()}", limit=seconds, wanted=not log),
+        _native_output_on_stderr(log),
+    ):
         result = run(
             problem,
             chosen,

@@ -93,9 +93,7 @@ def _summary(result: Result, route: str) -> Iterator[tuple[str, str]]:
     native = f" ({answer.native})" if answer.native else ""
     count = "" if answer.iterations is None else f", {answer.iterations} iterations"
     yield "it says", f"{answer.stop.words}{native}{count}"
-    t = result.timings
-    parts = f"build {t.build:.2g}, solve {t.solve:.2g}, certify {t.certify:.2g}"
-    yield "time", f"{t.total:.3g} s: {parts}"
+    yield "time", result.timings.words()
     for note in certificate.notes:
         yield "note", note
     if not result.verdict.conclusive:

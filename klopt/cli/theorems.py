@@ -6,8 +6,6 @@ Exit codes: 0 if every verdict is the registered one, 1 if one differs, 2 for a 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,6 +92,7 @@ def verify(
     verdict differs from the registered one.
     """
     from klopt.bench.store import check_writable
+    from klopt.engine.progress import counting
     from klopt.papers.theorems.catalogue import select
     from klopt.papers.theorems.verification import verify_claims
 
@@ -106,7 +105,11 @@ def verify(
     if case_file:
         found = _replayed(chosen, Path(case_file))
     else:
-        with _progress(not quiet, len(chosen)) as tell:
+        with counting(len(chosen), wanted=not quiet) as done:
+
+            def tell(finding: Finding) -> None:
+                done.advance(f"{finding.claim.name}  {finding.outcome.value}")
+
             found = verify_claims(chosen, trials=trials, seed=seed, jobs=jobs, tell=tell)
     if save:
         _save(found, Path(save))
@@ -124,42 +127,6 @@ def verify(
     else:
         _print(found)
     sys.exit(1 if found.unexpected else 0)
-
-
-@contextmanager
-def _progress(wanted: bool, total: int) -> Iterator[Callable[[Finding], None] | None]:
-    """A bar on standard error with the time left; nothing where it is no terminal."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not (wanted and console.is_terminal):
-        yield None
-        return
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    from klopt.bench.record import printable
-
-    columns = (
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("left  {task.description}", markup=False),
-    )
-    # Claims differ in cost by a factor of a thousand: the speed is that of the last minute.
-    with Progress(*columns, console=console, transient=True, speed_estimate_period=60) as bar:
-        number = bar.add_task("", total=total)
-
-        def tell(finding: Finding) -> None:
-            text = f"{finding.claim.name}  {finding.outcome.value}"
-            bar.update(number, advance=1, description=printable(text))
-
-        yield tell
 
 
 def _replayed(chosen: tuple[Claim, ...], path: Path) -> Verification:

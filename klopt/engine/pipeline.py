@@ -29,6 +29,7 @@ from klopt.engine.interrupts import call_within
 from klopt.engine.memory import memory_refusal
 from klopt.engine.planner import Route, routes_for
 from klopt.engine.presolve import Reduced, reduce_rows
+from klopt.engine.progress import tell as tell_progress
 from klopt.engine.result import Attempt, Result, Timings, combine
 from klopt.engine.run_here import CHANGED, blas_threads, run_here
 from klopt.engine.run_in_child import run_isolated
@@ -392,6 +393,7 @@ def _attempt(
         The tolerance that the backend is asked for, if it is not that of the certificate.
     """
     began = time.perf_counter()
+    tell_progress(f"{route}: building")
     try:
         form = route.formulation.build()
     except InvalidProblem as error:
@@ -417,6 +419,7 @@ def _attempt(
             if tell:
                 raise
     asked = settings if ask is None else attrs.evolve(settings, tol=ask)
+    tell_progress(f"{route}: solving")
     answer = answer_form(route.backend, form, asked, start, isolate)
     if answer.native == CHANGED:
         problem.mark_data_changed()
@@ -428,6 +431,7 @@ def _attempt(
         undo.enter_context(blas_threads(settings.threads))
         undo.enter_context(_budget(judged_until))
 
+    tell_progress(f"{route}: proving")
     certificate, found, exact = call_within(
         enter, lambda: _certified(problem, route, form, answer, settings)
     )
@@ -443,7 +447,14 @@ def _attempt(
 
     seconds = answered - built
     overrun = 0.0 if settings.time_limit is None else max(0.0, seconds - settings.time_limit)
-    timings = Timings(built - began, seconds, certified - answered, answer.seconds, overrun)
+    timings = Timings(
+        build=built - began,
+        solve=max(0.0, seconds - answer.load),
+        certify=certified - answered,
+        native=answer.seconds,
+        overrun=overrun,
+        load=answer.load,
+    )
     return Attempt(route, answer, certificate, found, timings, exact)
 
 

@@ -282,6 +282,8 @@ class Answer:
         Certified bounds along the way.
     notes:
         What a user should know about how the answer came about.
+    load:
+        Seconds of importing libraries and starting a process before the run; klopt fills it in.
 
     >>> Answer(Stop.ITERATION_LIMIT, x=np.array([0.5, 0.5]), iterations=100).stop.words
     'iteration limit'
@@ -298,13 +300,14 @@ class Answer:
     log: str = ""
     history: tuple[Step, ...] = ()
     notes: tuple[str, ...] = ()
+    load: float = 0.0
 
 
 class Backend(ABC):
     """One solver: what it takes, which settings it honours, what it proves, and how to run it.
 
     Subclasses set the class attributes and implement `run`. They must be picklable, never print,
-    never change the form and import their library inside `run` only. `klopt.check_backend` tests an
+    never change the form and import their library inside `load` and `run` only. `klopt.check_backend` tests an
     instance, `klopt.register` makes it known; `klopt new backend NAME` writes one to start from.
     """
 
@@ -337,6 +340,15 @@ class Backend(ABC):
     @abstractmethod
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
         """Return what this backend claims about the form."""
+
+    def load(self) -> None:
+        """Import what `run` needs: klopt calls it before the clock starts.
+
+        The first use of a library takes seconds that say nothing of the solver. By default `library`
+        is imported; a backend whose `run` imports more of it says so here.
+        """
+        if self.library is not None:
+            importlib.import_module(self.library)
 
     def rate_constant(self, form: Form) -> float:
         """Return c where a theorem bounds the gap after k iterations by c / k, else NaN."""
