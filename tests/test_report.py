@@ -122,9 +122,7 @@ def test_the_table_has_a_row_for_each_route_and_counts_every_repeat() -> None:
     sample = one_problem()
     rows = body_rows(page(sample))
     assert len(rows) == len(trials(sample.runs))
-    repeats = [
-        int(found[1]) if (found := re.search(r'data-n="(\d+)"', row)) else 1 for row in rows
-    ]
+    repeats = [int(found[1]) if (found := re.search(r'data-n="(\d+)"', row)) else 1 for row in rows]
     assert sum(repeats) == len(sample.runs)
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
@@ -155,12 +156,13 @@ def _verdict(problem: Problem, answer: _Answer) -> Verdict:
 
 def _slsqp(S: FloatArray, rows: Any, right: FloatArray) -> _Answer:
     n = len(S)
+    whole: Any = {"type": "eq", "fun": lambda w: w.sum() - 1}
     found = optimize.minimize(
         lambda w: w @ S @ w,
         np.full(n, 1 / n),
         method="SLSQP",
         bounds=[(0, 1)] * n,
-        constraints={"type": "eq", "fun": lambda w: w.sum() - 1},
+        constraints=whole,
     )
     return _Answer(found.message, found.x, None)
 
@@ -175,8 +177,7 @@ def _scs(S: FloatArray, rows: Any, right: FloatArray) -> _Answer:
 
 
 def _osqp(S: FloatArray, rows: Any, right: FloatArray) -> _Answer:
-    import osqp
-
+    osqp = import_module("osqp")
     n = len(S)
     least = np.append(1.0, np.full(n, -np.inf))
     solver = osqp.OSQP()

@@ -12,18 +12,20 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection
 from dataclasses import dataclass
+from html import escape
 from itertools import product
 from textwrap import fill
 from typing import NamedTuple
 
 from klopt.engine.cvxpy_problems import as_problem
+from klopt.engine.format import counted
 from klopt.engine.memory import memory_refusal
 from klopt.engine.registry import Broken, backend_named, backends, broken
 from klopt.engine.route_costs import ProgramSize, about, expected_seconds, groups_of_alike
 from klopt.errors import InvalidProblem, InvalidSettings, NoRoute
 from klopt.model.backend import Backend, Settings, contract_flaw
 from klopt.model.forms import ConeForm, Form
-from klopt.model.html import html_table
+from klopt.model.html import formula, html_table
 from klopt.model.problem import Formulation, Problem
 from klopt.programs.cvxpy_reduction import CvxpyProblem
 
@@ -138,7 +140,12 @@ class Plan:
             (number, route.backend.name, route.formulation.name, route.why)
             for number, route in enumerate(self.routes, 1)
         ]
-        return html_table(self.problem.describe(), ["", "backend", "formulation", "why"], rows)
+        title = f"<p><b>Plan</b> for {escape(self.problem.describe())}</p>"
+        stated = formula(self.problem.statement.latex, self.problem.sense)
+        heads = ["", "solver", "formulation", "why"]
+        left_out = f"<p>{counted(len(self.refusals), 'route')} refused; explain() says why.</p>"
+        refused = left_out if self.refusals else ""
+        return title + stated + html_table("Best first", heads, rows) + refused
 
 
 class _Row(NamedTuple):

@@ -19,9 +19,7 @@ def caught_chart(example: Portfolio) -> Figure:
     rows = [_row(answer) for answer in example.answers]
     largest = max((1 + answer.excess for answer in example.answers), default=2.0)
     axis = Axis("variance of the portfolio / proven minimum", 0.9, 1.05 * largest)
-    svg = row_chart(
-        rows, TITLE, axis, (1.0, "proven minimum"), medians=False, width=WIDTH
-    )
+    svg = row_chart(rows, TITLE, axis, (1.0, "proven minimum"), medians=False, width=WIDTH)
     return Figure("caught", TITLE, caught_sentence(example), svg)
 
 

@@ -269,7 +269,10 @@ def heat_map(
     shapes = (f'<rect id="cell-{tone}" class="cell-{tone}" {box}/>' for tone in TONES)
     # Most cells of a large map look like others: what they show is drawn once.
     known = {_look(cell): f"map-{number}" for number, cell in enumerate(_plain_cells(cells))}
-    drawn_once = (f'<g id="{name}">{_shown(*look, x=0.0, width=cell_width)}</g>' for look, name in known.items())
+    drawn_once = (
+        f'<g id="{name}">{_shown(*look, x=0.0, width=cell_width)}</g>'
+        for look, name in known.items()
+    )
     parts = [f"<defs>{''.join(shapes)}{''.join(drawn_once)}</defs>"]
     for j, column in enumerate(columns):
         parts.append(_column_name(column, left + j * cell_width, cell_width, top - 7, slanted))
@@ -320,9 +323,7 @@ def _look(cell: MapCell) -> tuple[str, str, str]:
     return cell.symbol, cell.word, cell.tone
 
 
-def _cell(
-    cell: MapCell, x: float, known: Mapping[tuple[str, str, str], str], width: float
-) -> str:
+def _cell(cell: MapCell, x: float, known: Mapping[tuple[str, str, str], str], width: float) -> str:
     if cell.title:
         inside = f"<title>{escape(cell.title)}</title>" + _shown(*_look(cell), x=x, width=width)
     else:

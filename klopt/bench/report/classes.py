@@ -51,9 +51,7 @@ def problem_classes(runs: Sequence[Run]) -> tuple[ProblemClass, ...]:
     """
     areas = {family: area_of(family) for family in {run.family for run in runs}}
     named = [replace(run, family=areas[run.family]) for run in runs]
-    classes = [
-        ProblemClass(name, tuple(own)) for name, own in grouped(named, _family).items()
-    ]
+    classes = [ProblemClass(name, tuple(own)) for name, own in grouped(named, _family).items()]
     return tuple(sorted(classes, key=lambda each: (-each.problems, each.name)))
 
 

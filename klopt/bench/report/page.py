@@ -201,9 +201,7 @@ def _classes(runs: tuple[Run, ...], styles: StyleMap) -> dict[str, Any]:
         "classes": views,
         "levels": [f"{level:.0e}" for level in LEVELS],
         "class_of": {run.family: slug(area_of(run.family)) for run in runs},
-        "solvers": sorted(
-            (style.solver, name) for name, style in styles.backends.items()
-        ),
+        "solvers": sorted((style.solver, name) for name, style in styles.backends.items()),
     }
 
 

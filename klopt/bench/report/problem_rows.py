@@ -34,9 +34,7 @@ class ProblemRow:
     agree: bool
 
 
-def problem_rows(
-    found: Sequence[Trial], known: Mapping[str, Agreement]
-) -> tuple[ProblemRow, ...]:
+def problem_rows(found: Sequence[Trial], known: Mapping[str, Agreement]) -> tuple[ProblemRow, ...]:
     """Return a row for each problem, in the order of the comparison."""
     first = leaders([run for trial in found for run in trial.runs])
     by_problem = grouped(found, lambda trial: trial.first.problem)

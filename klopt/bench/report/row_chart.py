@@ -157,7 +157,7 @@ def _marks(marks: Sequence[Mark], across: Callable[[float], float], middle: floa
             plain += outline
         else:
             look = FILLED if mark.confirmed else HOLLOW
-            told += f"<path {look} d=\"{outline}\"><title>{escape(mark.title)}</title></path>"
+            told += f'<path {look} d="{outline}"><title>{escape(mark.title)}</title></path>'
     return (f'<path {FILLED} d="{plain}"/>' if plain else "") + told
 
 

@@ -55,9 +55,7 @@ def status_sentence(runs: Sequence[Run]) -> str:
         return text
     largest = worst.missed[-1] if worst.missed else math.inf
     far = f"at most {short(largest)} times the tolerance" if math.isfinite(largest) else "refuted"
-    return (
-        f"{text} Most often not confirmed: {worst.backend}, {missed} of {worst.claimed}, {far}."
-    )
+    return f"{text} Most often not confirmed: {worst.backend}, {missed} of {worst.claimed}, {far}."
 
 
 def _order(score: StatusScore) -> tuple[int, float, float, str]:

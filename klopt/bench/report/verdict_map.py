@@ -29,7 +29,12 @@ def verdict_map(found: Sequence[Trial], links: Mapping[str, str]) -> Figure:
     often = Counter(trial.first.backend for trial in found)
     backends = sorted(often, key=lambda name: (-often[name], name))
     cells = [[_cell(problem, name, found, links) for name in backends] for problem in problems]
-    return Figure("verdicts", title, CAPTION, heat_map(problems, backends, cells, title, compact=len(backends) > MAX_WORDY))
+    return Figure(
+        "verdicts",
+        title,
+        CAPTION,
+        heat_map(problems, backends, cells, title, compact=len(backends) > MAX_WORDY),
+    )
 
 
 def _cell(problem: str, backend: str, found: Sequence[Trial], links: Mapping[str, str]) -> MapCell:
