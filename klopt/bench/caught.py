@@ -158,7 +158,7 @@ def _slsqp(S: FloatArray, rows: Any, right: FloatArray) -> _Answer:
     n = len(S)
     whole: Any = {"type": "eq", "fun": lambda w: w.sum() - 1}
     found = optimize.minimize(
-        lambda w: w @ S @ w,
+        lambda w: float(w @ S @ w),
         np.full(n, 1 / n),
         method="SLSQP",
         bounds=[(0, 1)] * n,

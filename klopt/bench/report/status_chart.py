@@ -19,9 +19,11 @@ __all__ = ["status_chart", "status_sentence"]
 SMALLEST_RATIO = 1e-4
 """Smaller ratios are drawn here: an answer that is so good is good enough."""
 CAPTION = (
-    "How to read this: each mark is an answer that the solver called optimal, at its proven gap over the tolerance "
-    "klopt asked for. Circles left of the line are confirmed. Diamonds right of it are not: 10 means a gap ten "
-    "times as wide. A ratio near 1 is a matter of measure, not a fault; a large one is an answer not to be used as it is."
+    "How to read this: each mark is an answer that the solver called optimal, at its proven gap "
+    "over the tolerance klopt asked for. Circles left of the line are confirmed. Diamonds right of "
+    "it are not: 10 means a gap ten times as wide. A ratio near 1 is a matter of measure, not a "
+    "fault; a large one is an answer not to be used as it is. The numbers say how many statuses are "
+    "confirmed."
 )
 
 

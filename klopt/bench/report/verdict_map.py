@@ -12,8 +12,9 @@ from klopt.bench.trials import Trial, route
 __all__ = ["verdict_map"]
 
 CAPTION = (
-    "How to read this: the best result of each solver on each problem. ! marks a status of optimality "
-    "whose gap exceeded the tolerance, perhaps only at the first attempt; an empty cell or – a solver that was not run on the problem."
+    "How to read this: the best result of each solver on each problem. ! marks a status of "
+    "optimality whose gap exceeded the tolerance, perhaps only at the first attempt; an empty cell "
+    "or – a solver that was not run on the problem."
 )
 MAX_WORDY = 12
 """Solvers up to which cells have words beside their symbols."""
