@@ -156,13 +156,14 @@ def _verdict(problem: Problem, answer: _Answer) -> Verdict:
 
 def _slsqp(S: FloatArray, rows: Any, right: FloatArray) -> _Answer:
     n = len(S)
-    whole: Any = {"type": "eq", "fun": lambda w: w.sum() - 1}
-    found = optimize.minimize(
-        lambda w: float(w @ S @ w),
+    # SciPy's stubs do not know constraints that are dictionaries.
+    minimize: Any = optimize.minimize
+    found = minimize(
+        lambda w: w @ S @ w,
         np.full(n, 1 / n),
         method="SLSQP",
         bounds=[(0, 1)] * n,
-        constraints=whole,
+        constraints={"type": "eq", "fun": lambda w: w.sum() - 1},
     )
     return _Answer(found.message, found.x, None)
 
