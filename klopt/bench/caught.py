@@ -23,9 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import optimize, sparse
 
+import klopt
 from klopt.arrays import FloatArray
-from klopt.engine.pipeline import solve
-from klopt.judging.entry import judge
 from klopt.model.problem import Problem
 from klopt.proof.certificate import Verdict
 
@@ -113,15 +112,13 @@ def covariance(assets: int = ASSETS, days: int = DAYS, seed: int = SEED) -> Floa
 
 def caught() -> Portfolio:
     """Return what the solvers that are installed say of the example, and what is proven."""
-    from klopt.model.cones import Cones
-    from klopt.problems import ConeProgram
-
     S = covariance()
     n = len(S)
     rows = sparse.csc_matrix(np.vstack([np.ones(n), -np.eye(n)]))
     right = np.append(1.0, np.zeros(n))
-    problem = ConeProgram(2 * S, np.zeros(n), rows, right, Cones(zero=1, nonneg=n))
-    proven = solve(problem, tol=PROOF_TOL).require()
+    cones = klopt.Cones(zero=1, nonneg=n)
+    problem = klopt.problems.ConeProgram(2 * S, np.zeros(n), rows, right, cones)
+    proven = klopt.solve(problem, tol=PROOF_TOL).require()
     answers = []
     for name, package, asked, run in SOLVERS:
         try:
@@ -150,8 +147,8 @@ def _variance(S: FloatArray, w: FloatArray) -> float:
 
 def _verdict(problem: Problem, answer: _Answer) -> Verdict:
     if answer.y is None:
-        return judge(problem, answer.x).verdict
-    return judge(problem, answer.x, answer.y).verdict
+        return klopt.judge(problem, answer.x).verdict
+    return klopt.judge(problem, answer.x, answer.y).verdict
 
 
 def _slsqp(S: FloatArray, rows: Any, right: FloatArray) -> _Answer:

@@ -18,7 +18,6 @@ from textwrap import fill
 from typing import NamedTuple
 
 from klopt.engine.cvxpy_problems import as_problem
-from klopt.engine.format import counted
 from klopt.engine.memory import memory_refusal
 from klopt.engine.registry import Broken, backend_named, backends, broken
 from klopt.engine.route_costs import ProgramSize, about, expected_seconds, groups_of_alike
@@ -143,7 +142,7 @@ class Plan:
         title = f"<p><b>Plan</b> for {escape(self.problem.describe())}</p>"
         stated = formula(self.problem.statement.latex, self.problem.sense)
         heads = ["", "solver", "formulation", "why"]
-        left_out = f"<p>{counted(len(self.refusals), 'route')} refused; explain() says why.</p>"
+        left_out = f"<p>Routes refused: {len(self.refusals)}; explain() says why.</p>"
         refused = left_out if self.refusals else ""
         return title + stated + html_table("Best first", heads, rows) + refused
 
