@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from klopt.bench.caught import Portfolio, caught, covariance
+import klopt
+from klopt.bench import caught as example_module
+from klopt.bench.caught import CODE, Portfolio, caught, covariance
 from klopt.bench.report.caught_chart import caught_chart
 
 
@@ -57,6 +59,29 @@ def test_three_solvers_report_success_far_from_the_minimum_and_are_not_confirmed
         assert found[name].excess > 1000 * found[name].asked
     assert found["Clarabel"].confirmed
     assert found["Clarabel"].excess < 1e-3
+
+
+def test_judge_confirms_the_same_answers(
+    example: Portfolio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The public verb, on the answers as the libraries return them."""
+    judged = []
+
+    def judge(problem: object, answer: object) -> bool:
+        given = [answer.x] if answer.y is None else [answer.x, answer.y]  # type: ignore[attr-defined]
+        judged.append(klopt.judge(problem, *given).verdict.name == "OPTIMAL")
+        return judged[-1]
+
+    monkeypatch.setattr(example_module, "_is_confirmed", judge)
+    assert [answer.confirmed for answer in caught().answers] == judged
+    assert judged == [answer.confirmed for answer in example.answers]
+
+
+def test_the_program_shown_says_what_its_comments_say(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(CODE, {})
+    said = capsys.readouterr().out
+    assert said.startswith("solved\n")
+    assert said.index("Result UNPROVEN") < said.index("Result OPTIMAL")
 
 
 def test_the_picture_quotes_every_status_and_says_how_far_off_it_is(example: Portfolio) -> None:

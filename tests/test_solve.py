@@ -442,7 +442,7 @@ class TestResult:
     def test_the_explanation_says_what_is_proven_what_is_claimed_and_what_to_do(self) -> None:
         text = klopt.solve(Two(), backend=bad.Liar(), formulation="direct").explain()
         assert text.startswith("Two by liar on direct\n")
-        assert "the backend says: optimal (solved, trust me)" in text
+        assert "solver status: optimal (solved, trust me)" in text
         assert "advice: Read the verdict" in text
 
     @pytest.mark.parametrize("sense", ["min", "max"])

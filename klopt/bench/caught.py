@@ -23,16 +23,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import optimize, sparse
 
-import klopt
 from klopt.arrays import FloatArray
-from klopt.model.problem import Problem
-from klopt.proof.certificate import Verdict
+from klopt.engine.pipeline import solve
+from klopt.engine.registry import problem_named
+from klopt.model.cones import Cones
+from klopt.model.problem import Point, Problem
+from klopt.proof.certificate import is_narrow
 
 __all__ = ["CODE", "Caught", "Portfolio", "caught", "covariance"]
 
 ASSETS = 50
 DAYS = 500
 SEED = 0
+TOL = 1e-6
+"""The relative gap to which an answer is confirmed, klopt's own by default."""
 PROOF_TOL = 1e-12
 """That of the proven minimum, far below its value."""
 CODE = """import numpy as np, scs, klopt
@@ -74,13 +78,8 @@ class Caught:
     """The relative tolerance by default."""
     excess: float
     """The variance of its portfolio over the proven minimum, less 1."""
-    verdict: Verdict
-    """What `klopt.judge` proves of the answer."""
-
-    @property
-    def confirmed(self) -> bool:
-        """Whether klopt confirms the status."""
-        return self.verdict is Verdict.OPTIMAL
+    confirmed: bool
+    """Whether the answer itself proves that it is optimal, to klopt's tolerance."""
 
 
 @dataclass(frozen=True)
@@ -116,9 +115,9 @@ def caught() -> Portfolio:
     n = len(S)
     rows = sparse.csc_matrix(np.vstack([np.ones(n), -np.eye(n)]))
     right = np.append(1.0, np.zeros(n))
-    cones = klopt.Cones(zero=1, nonneg=n)
-    problem = klopt.problems.ConeProgram(2 * S, np.zeros(n), rows, right, cones)
-    proven = klopt.solve(problem, tol=PROOF_TOL).require()
+    stated: Any = problem_named("ConeProgram")
+    problem = stated(2 * S, np.zeros(n), rows, right, Cones(zero=1, nonneg=n))
+    proven = solve(problem, tol=PROOF_TOL).require()
     answers = []
     for name, package, asked, run in SOLVERS:
         try:
@@ -132,7 +131,7 @@ def caught() -> Portfolio:
                 status=answer.status,
                 asked=asked,
                 excess=_variance(S, answer.x) / proven.upper - 1,
-                verdict=_verdict(problem, answer),
+                confirmed=_is_confirmed(problem, answer),
             )
         )
     return Portfolio(proven.lower, proven.upper, tuple(answers))
@@ -145,10 +144,11 @@ def _variance(S: FloatArray, w: FloatArray) -> float:
     return float(feasible @ S @ feasible)
 
 
-def _verdict(problem: Problem, answer: _Answer) -> Verdict:
-    if answer.y is None:
-        return klopt.judge(problem, answer.x).verdict
-    return klopt.judge(problem, answer.x, answer.y).verdict
+def _is_confirmed(problem: Problem, answer: _Answer) -> bool:
+    """Whether the answer brackets the optimum as narrowly as klopt asks of any solver."""
+    duals = {} if answer.y is None else {"y": answer.y}
+    bracket = problem.bracket(Point({"x": answer.x}, duals))
+    return is_narrow(bracket.lower, bracket.upper, TOL)
 
 
 def _slsqp(S: FloatArray, rows: Any, right: FloatArray) -> _Answer:

@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ from klopt.bench.trials import fastest
 from klopt.bench.worker import FinishedRun
 from klopt.bench.worker_pool import run_all
 from klopt.engine.format import counted
-from klopt.engine.progress import Counter, counting, waiting
+from klopt.engine.progress import counting, waiting
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Backend, Settings
 
@@ -125,13 +124,25 @@ class Comparison:
         save_figure(self, name, path)
         return Path(path)
 
-    def report(self, path: str | Path) -> Path:
-        """Write the page, one file that needs nothing else, and return its path."""
+    def report(self, path: str | Path, *, refresh: int = 0) -> Path:
+        """Write the page, one file that needs nothing else, and return its path.
+
+        With `refresh` a browser loads it again after so many seconds: for a page that is rewritten.
+        """
         from klopt.bench.report.convergence_chart import rate_bounds
         from klopt.bench.report.page import write_page
 
-        write_page(self, Path(path), rate_bounds(self.runs))
-        return Path(path)
+        target = Path(path)
+        if not refresh:
+            write_page(self, target, rate_bounds(self.runs))
+            return target
+        # Put in place at once: a browser may be reading it.
+        part = target.with_name(f"{target.name}.part")
+        write_page(self, part, rate_bounds(self.runs))
+        text = part.read_text(encoding="utf-8")
+        again = f'<head><meta http-equiv="refresh" content="{refresh}">'
+        part.write_text(text.replace("<head>", again, 1), encoding="utf-8")
+        return part.replace(target)
 
     def to_frame(self) -> Any:
         """Return a pandas frame with one row for each run."""
@@ -166,6 +177,7 @@ def compare(
     resume: bool = True,
     certificates: bool | float = True,
     command: str = "",
+    watch: Callable[[Callable[[], Comparison]], None] | None = None,
 ) -> Comparison:
     """Return the comparison of all capable backends, or of those named, on one problem or many.
 
@@ -202,6 +214,8 @@ def compare(
         take.
     command
         What is noted as the call.
+    watch
+        Called after each finished run with a function that returns the comparison so far.
 
     >>> from klopt.engine.registry import problem_named
     >>> lp = problem_named("LP")(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-1.0])
@@ -247,13 +261,20 @@ def compare(
             counting(len(tasks.tasks), wanted=progress, done=len(reused)) as count,
             closing(SharedWork(kept, missing, before)) as work,
         ):
-            _keep(work, run(work), partial(_told, count))
+
+            def so_far() -> Comparison:
+                kept_keys = kept.keys()
+                done = tuple(task for task in tasks.tasks if task.key in kept_keys)
+                return _comparison(kept, replace(tasks, tasks=done), command, reused, folder)
+
+            def tell(each: Run) -> None:
+                count.advance(f"{each.problem}: {each.backend} {each.verdict.name}")
+                if watch is not None:
+                    watch(so_far)
+
+            _keep(work, run(work), tell)
             from_others = frozenset(each.key for each in work.from_others)
         return _comparison(kept, tasks, command, reused | from_others, folder)
-
-
-def _told(count: Counter, run: Run) -> None:
-    count.advance(f"{run.problem}: {run.backend} {run.verdict.name}")
 
 
 def _certificate_seconds(certificates: bool | float) -> float:

@@ -85,6 +85,9 @@ def print_comparison(comparison: TableSource, out: Console) -> None:
     if len(found) > 1:
         out.print(score_table(runs))
         out.print(lines(SCORE_LEGEND) + "\n")
+    if len({run.family for run in runs}) > 1:
+        out.print(class_table(runs))
+        out.print()
     out.print(printable(lines(_closing(comparison, runs))))
 
 

@@ -222,7 +222,7 @@ class Result:
             f"{self.problem.describe()} by {self.route}",
             self.certificate.explain(),
             *([f"  data: {self.problem.statement.data}"] if self.problem.statement.data else []),
-            f"  the backend says: {answer.stop.words}{native}",
+            f"  solver status: {answer.stop.words}{native}",
             f"  {self.timings.words()}",
         ]
         if not self.verdict.conclusive:
@@ -263,7 +263,7 @@ class Result:
             f"{estimate}"
             f"|- work        {self.timings.total:.3g} s, {counted(settings.threads, 'thread')}, "
             f"seed {settings.seed}\n"
-            f"`- it says     {self.stop.words}"
+            f"`- status      {self.stop.words}"
         )
 
     def _repr_html_(self) -> str:
