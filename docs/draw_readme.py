@@ -2,9 +2,9 @@
 
 OMP_NUM_THREADS=1 python docs/draw_readme.py
 
-writes `docs/pictures/page.png` (the first screens of the page, without the statements of the
-problems), `docs/pictures/page.txt` (the command and its table) and `docs/pictures/caught.svg` (solvers that
-report success with a portfolio far from the best); with `--caught` the last of these alone.
+writes `docs/pictures/page.png` (the first screens of the page), `docs/pictures/page.txt` (the command
+and its table) and `docs/pictures/caught.svg` (solvers that report success with a portfolio far from
+the best); with `--caught` the last of these alone.
 """
 
 from __future__ import annotations
@@ -26,12 +26,8 @@ COMMAND = "klopt compare AdaptiveKernel --sizes 40 --repeat 1 --time 3s -o page.
 WIDTH = 1280
 COLOURS = 256
 
-HIDE_STATEMENTS = """() => {
-  for (let e = document.querySelector('#problems'); e && e.id !== 'convergence'; e = e.nextElementSibling)
-    e.style.display = 'none'
-  return document.querySelector('#accuracy').getBoundingClientRect().top + scrollY
-}"""
-"""Leaves the verdict, the table and the curves at the top; returns where the curves end."""
+END_OF_TABLE = "() => document.querySelector('#more').getBoundingClientRect().top + scrollY"
+"""Where the answer, its charts and the table of runs end."""
 
 
 def compare(folder: Path) -> tuple[Path, str]:
@@ -67,7 +63,7 @@ def screenshot(page: Path) -> bytes:
         )
         seen = chromium.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme="light")
         seen.goto(page.as_uri())
-        height = seen.evaluate(HIDE_STATEMENTS)
+        height = seen.evaluate(END_OF_TABLE)
         made = seen.screenshot(
             full_page=True, clip={"x": 0, "y": 0, "width": WIDTH, "height": height - 24}
         )

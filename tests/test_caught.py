@@ -73,7 +73,8 @@ def test_judge_confirms_the_same_answers(
         return judged[-1]
 
     monkeypatch.setattr(example_module, "_is_confirmed", judge)
-    assert [answer.confirmed for answer in caught().answers] == judged
+    again = caught.__wrapped__()
+    assert [answer.confirmed for answer in again.answers] == judged
     assert judged == [answer.confirmed for answer in example.answers]
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
@@ -109,6 +110,7 @@ def covariance(assets: int = ASSETS, days: int = DAYS, seed: int = SEED) -> Floa
     return np.asarray(np.cov(returns, rowvar=False), dtype=float)
 
 
+@cache
 def caught() -> Portfolio:
     """Return what the solvers that are installed say of the example, and what is proven."""
     S = covariance()

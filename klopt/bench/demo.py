@@ -14,6 +14,7 @@ from typing import Any
 from klopt.bench.caught import caught
 from klopt.bench.comparison import Comparison, compare
 from klopt.bench.export import rows
+from klopt.bench.report.caught_chart import caught_line
 from klopt.bench.report.convergence_chart import rate_bounds
 from klopt.bench.report.page import write_page
 from klopt.bench.store import check_writable
@@ -78,7 +79,8 @@ def print_demo(comparison: Comparison, output: str | Path = PAGE) -> None:
     """Print what the comparison shows, then who is fastest in each class of problems."""
     out = console()
     runs = comparison.runs
-    out.print(lines(zip(STORY, summary_lines(runs), strict=True)))
+    story = [*zip(STORY, summary_lines(runs), strict=True), ("caught", caught_line(caught()))]
+    out.print(lines([pair for pair in story if pair[1]]))
     out.print()
     out.print(class_table(runs))
     out.print()

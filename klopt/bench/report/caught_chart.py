@@ -8,7 +8,7 @@ from klopt.bench.report.axes import Axis
 from klopt.bench.report.figures import Figure
 from klopt.bench.report.row_chart import Mark, Row, row_chart
 
-__all__ = ["caught_chart", "caught_sentence"]
+__all__ = ["caught_chart", "caught_line", "caught_sentence"]
 
 WIDTH = 640
 TITLE = "Success reported, optimum missed"
@@ -34,6 +34,19 @@ def caught_sentence(example: Portfolio) -> str:
         "variance than need be. Each meets its own stopping rule, whose absolute tolerance does not know "
         f"how small the numbers of this problem are (the optimum is {example.upper:.1e}); klopt.judge does "
         "not confirm them."
+    )
+
+
+def caught_line(example: Portfolio) -> str:
+    """Return the same in one sentence."""
+    wrong = [answer for answer in example.answers if not answer.confirmed]
+    if not wrong:
+        return ""
+    names = listed([answer.solver for answer in wrong])
+    excess = listed([f"{100 * answer.excess:.0f} %" for answer in wrong])
+    return (
+        f"{names} report success at default settings on a minimum-variance portfolio, with "
+        f"{excess} more variance than the proven minimum."
     )
 
 

@@ -37,7 +37,8 @@ from klopt.bench.report.kernels import MAX_BYTES, Learned, learned
 from klopt.bench.report.performance_profile import performance_profile
 from klopt.bench.report.problem_rows import problem_rows
 from klopt.bench.report.proofs import page_proofs
-from klopt.bench.report.status_chart import status_chart, status_sentence
+from klopt.bench.report.solver_notes import solver_notes
+from klopt.bench.report.status_chart import status_chart
 from klopt.bench.report.styles import StyleMap, styles_of
 from klopt.bench.report.templates import template
 from klopt.bench.report.time_chart import time_chart
@@ -166,7 +167,6 @@ def _header(
         "machine": machine_sentence(runs),
         "command": comparison.command,
         "wrong": [str(found) for found in known.values() if not found.holds],
-        "statuses": status_sentence(runs),
         "proven": f"{proven} of {counted(len(runs), 'run')}",
         "gap": f"{reference_gap(runs):.0e}",
     }
@@ -200,6 +200,7 @@ def _classes(runs: tuple[Run, ...], styles: StyleMap) -> dict[str, Any]:
     return {
         "classes": views,
         "levels": [f"{level:.0e}" for level in LEVELS],
+        "notes": solver_notes(runs),
         "class_of": {run.family: slug(area_of(run.family)) for run in runs},
         "solvers": sorted((style.solver, name) for name, style in styles.backends.items()),
     }

@@ -40,7 +40,7 @@ def status_chart(runs: Sequence[Run], styles: StyleMap, name: str = "status") ->
     largest = max((r for score in known for r in score.excess if math.isfinite(r)), default=1.0)
     axis = Axis("proven gap / tolerance", SMALLEST_RATIO, max(20.0, 4 * largest), log=True)
     svg = row_chart(rows, title, axis, (1.0, "asked for"), medians=False)
-    return Figure(name, title, CAPTION, svg)
+    return Figure(name, title, f"{status_sentence(runs)} {CAPTION}", svg)
 
 
 def status_sentence(runs: Sequence[Run]) -> str:
