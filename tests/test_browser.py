@@ -360,7 +360,8 @@ def test_everything_can_be_read_without_script(chromium: Browser, files: dict[st
 
 
 def test_a_cell_of_the_map_opens_its_run(chromium: Browser, files: dict[str, Path]) -> None:
-    seen = visit(chromium, files["one"])
+    seen = visit(chromium, files["suite"])
+    seen.page.locator("#verdicts summary").click()
     cell = seen.page.locator(".map a").first
     target = cell.get_attribute("href") or ""
     cell.click()

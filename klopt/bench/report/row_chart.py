@@ -38,6 +38,8 @@ class Mark:
     x: float
     confirmed: bool
     title: str = ""
+    span: tuple[float, float] | None = None
+    """Where its repeats lie, drawn as a thin line."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,9 @@ def _marks(marks: Sequence[Mark], across: Callable[[float], float], middle: floa
     told = ""
     for mark in marks:
         x = across(mark.x)
+        if mark.span is not None:
+            low, high = map(across, mark.span)
+            told += f'<path class="b" d="M{low:g} {middle:g}H{high:g}"/>'
         outline = _circle(x, middle) if mark.confirmed else _diamond(x, middle)
         if mark.confirmed and not mark.title:
             plain += outline

@@ -11,6 +11,7 @@ from klopt.bench.report.axes import Axis
 from klopt.bench.report.figures import Figure
 from klopt.bench.report.row_chart import Mark, Row, row_chart
 from klopt.bench.report.styles import StyleMap
+from klopt.bench.times import quantile_interval
 from klopt.bench.trials import grouped
 
 __all__ = ["time_chart"]
@@ -42,7 +43,10 @@ def time_chart(runs: Sequence[Run], styles: StyleMap, name: str = "time") -> Fig
     )
     rows = [_row(solver, by_solver[solver], styles) for solver in order]
     axis = Axis.around("seconds", [found.charged for found in times], log=True)
-    return Figure(name, title, CAPTION.format(gap=gap), row_chart(rows, title, axis))
+    caption = CAPTION.format(gap=gap)
+    if any(len(found.times) > 1 for found in times):
+        caption += " A thin line spans the repeats, from the 10 % to the 90 % quantile."
+    return Figure(name, title, caption, row_chart(rows, title, axis))
 
 
 def _row(solver: str, times: Sequence[GapTime], styles: StyleMap) -> Row:
@@ -58,4 +62,9 @@ def _row(solver: str, times: Sequence[GapTime], styles: StyleMap) -> Row:
 def _mark(found: GapTime) -> Mark:
     if not found.reached:
         return Mark(found.limit, False, f"{found.problem}: not proven in {found.limit:g} s")
-    return Mark(found.seconds, True, f"{found.problem}: {seconds_text(found.seconds)}")
+    words = f"{found.problem}: {seconds_text(found.seconds)}"
+    if len(found.times) == 1:
+        return Mark(found.seconds, True, words)
+    low, high = quantile_interval(found.times)
+    words += f" ({seconds_text(low)} to {seconds_text(high)} in {len(found.times)} repeats)"
+    return Mark(found.seconds, True, words, (low, high))
