@@ -312,7 +312,7 @@ def test_every_command_prints_one_json_document(model: Path) -> None:
     ):
         done = klopt(*arguments, "--json")
         document = strict(done.stdout)
-        assert document["schema"] == 2
+        assert document["schema"] == 3
         assert document["command"] == arguments[0]
         assert document["klopt"]
 
@@ -485,3 +485,50 @@ def test_check_backend_is_exit_code_0_where_none_does() -> None:
     done = klopt("check-backend", "explicit")
     assert done.exit_code == 0, done.output
     assert re.search(r"explicit: .*\d+ passed", done.output)
+
+
+# Help, plans, starts
+
+
+def test_the_help_is_in_groups_that_hold_every_command_once() -> None:
+    text = klopt("--help").output
+    listed = [
+        line.split()[0]
+        for line in text.partition("Solve and prove:")[2].splitlines()
+        if line.startswith("  ")
+    ]
+    assert sorted(listed) == sorted(main.commands)
+    assert "Commands:" not in text, "a command without a group"
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_plan_counts_what_it_refuses_and_lists_it_on_request() -> None:
+    short = klopt("plan", "SoftMargin").output
+    listed = klopt("plan", "SoftMargin", "--refused").output
+    assert "klopt plan --refused" in short
+    assert "no second-order cones" in listed
+    assert "needs second-order cones" not in listed
+    assert len(listed.splitlines()) > 2 * len(short.splitlines())
+
+
+def test_a_solve_starts_from_what_another_has_written(tmp_path: Path) -> None:
+    point = tmp_path / "point.json"
+    first = klopt("solve", "SoftMargin", "--backend", "active_set", "--json")
+    point.write_text(first.output)
+    again = klopt("solve", "SoftMargin", "--backend", "active_set", "--start", point, "--json")
+    assert again.exit_code == 0
+    assert strict(again.output)["iterations"] < strict(first.output)["iterations"]
+
+    refused = klopt("solve", "SoftMargin", "--start", tmp_path / "point.txt")
+    assert refused.exit_code == 2
+    assert "expected .npz or .json" in refused.output
+
+
+def test_a_backend_that_lies_in_a_file_here_is_pointed_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("klopt_mine.py").write_text("")
+    refused = klopt("solve", "LP", "--backend", "mine")
+    assert refused.exit_code == 2
+    assert "the file klopt_mine.py is here: name it" in " ".join(refused.output.split())

@@ -390,7 +390,7 @@ def test_a_first_claim_that_a_second_run_mends_was_still_false() -> None:
         "highs": (1, 1),
     }
     assert "hasty on dual QP reported optimal; proven gap" in " ".join(comparison.table().split())
-    assert 'hasty on dual QP on line first reported "optimal", proven gap' in repr(comparison)
+    assert 'hasty (dual QP) on line first reported "optimal", proven gap' in repr(comparison)
 
 
 def test_a_home_made_method_gives_its_bounds_on_the_way() -> None:

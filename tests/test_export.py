@@ -82,7 +82,7 @@ def test_csv_has_one_row_for_each_run_and_empty_cells_for_what_is_not_known() ->
 
 def test_json_is_one_document_with_a_schema() -> None:
     found = json.loads(to_json(RUNS))
-    assert (found["schema"], found["command"]) == (2, "export")
+    assert (found["schema"], found["command"]) == (3, "export")
     assert found["runs"][0]["upper"] == RUNS[0].upper
     assert found["runs"][1]["lower"] == "-inf"
     assert found["runs"][0]["gap_residual"] is None

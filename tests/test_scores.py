@@ -301,11 +301,11 @@ def test_how_far_off_a_claim_of_optimality_is_proven_gap_over_tolerance() -> Non
 def test_a_corrected_claim_is_reported_only_where_there_is_no_worse_one() -> None:
     mended = made_run(problem="T", first_gap=1e-4)
     assert (
-        'a on primal on T first reported "optimal", proven gap 1.0e-04 at tol 1e-06'
+        'a (primal) on T first reported "optimal", proven gap 1.0e-04 at tol 1e-06'
         in summary_lines([mended])[2]
     )
     assert (
-        'a on primal on Q reported "optimal", nothing proves it'
+        'a (primal) on Q reported "optimal", nothing proves it'
         in summary_lines([mended, failed(problem="Q")])[2]
     )
     late = made_run(problem="T", first_gap=1e-4, says=Stop.TIME_LIMIT)
@@ -349,7 +349,7 @@ def test_a_claim_that_a_proof_refutes_is_told_with_the_proof() -> None:
         proof="farkas",
     )
     assert verdict_sentence([run]).endswith(
-        'a on primal on P reported "optimal", klopt proves it infeasible.'
+        'a (primal) on P reported "optimal", klopt proves it infeasible.'
     )
 
 
@@ -365,7 +365,7 @@ def test_the_sentence_names_the_fastest_certified_and_the_false_claim() -> None:
     said = verdict_sentence([made_run(backend="a", seconds=0.53), loose])
     assert "1 of 2 routes certify P to 1e-06" in said
     assert "Fastest certified: a on primal, 0.53 s" in said
-    assert 'b on primal on P reported "optimal", proven gap 2.2e-04 at tol 1e-06' in said
+    assert 'b (primal) on P reported "optimal", proven gap 2.2e-04 at tol 1e-06' in said
 
 
 def test_the_sentence_counts_routes_at_the_strictest_tolerance() -> None:

@@ -22,6 +22,7 @@ from klopt.bench.suite import suite
 from klopt.bench.summary import machine_sentence, summary_lines, verdict_sentence
 from klopt.bench.table import class_table
 from klopt.engine.format import console, lines
+from klopt.engine.progress import waiting
 
 __all__ = ["PAGE", "demo_data", "print_demo", "run_demo"]
 
@@ -60,8 +61,10 @@ def run_demo(
     """
     check_writable(Path(output))
     command = "klopt demo" if size == "demo" else f"klopt demo --size {size}"
+    with waiting("loading the data", wanted=progress):
+        problems = suite(size)
     comparison = compare(
-        suite(size),
+        problems,
         backends,
         tol=TOL,
         time_limit=TIME_LIMIT_S,

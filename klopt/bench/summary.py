@@ -145,7 +145,7 @@ def _worst_claim(runs: Sequence[Run]) -> str:
         flaw = _gap(worst.relative_gap, worst)
     else:
         flaw = "nothing proves it"
-    return f"Largest miss: {route(worst)} on {worst.problem} {said}, {flaw}."
+    return f"Largest miss: {_where(worst)} {said}, {flaw}."
 
 
 def _first_claim(run: Run) -> str:
@@ -154,8 +154,12 @@ def _first_claim(run: Run) -> str:
     if math.isfinite(run.first_gap):
         proven = _gap(run.first_gap, run)
     then = "confirmed" if run.claims[-1] else f'"{run.says.words}"'
-    claim = f'Largest miss: {route(run)} on {run.problem} first reported "optimal", {proven}'
+    claim = f'Largest miss: {_where(run)} first reported "optimal", {proven}'
     return f"{claim}; asked for more digits: {then}."
+
+
+def _where(run: Run) -> str:
+    return f"{run.backend} ({run.formulation}) on {run.problem}"
 
 
 def _gap(gap: float, run: Run) -> str:

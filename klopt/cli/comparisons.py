@@ -12,6 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,8 +42,8 @@ RELOAD_S = 5
     "--backend",
     "backends",
     multiple=True,
-    metavar="NAME|FILE.py",
-    help="Use only this backend; may be repeated.",
+    metavar="NAME|FILE.py,..",
+    help="Use only these backends; may be repeated.",
 )
 @click.option(
     "--formulation",
@@ -146,7 +147,7 @@ def compare(
     try:
         comparison = run(
             targets,
-            backends or None,
+            [name for text in backends for name in text.split(",")] or None,
             formulation=formulation,
             tol=read_numbers(tol, "tolerances"),
             time_limit=read_duration(time_limit),
@@ -244,7 +245,15 @@ def _show(
 
 def _print_json(comparison: Comparison) -> None:
     from klopt.bench.export import rows
-    from klopt.bench.scores import agreement, scores, verdict_sentence
+    from klopt.bench.scores import (
+        LEVELS,
+        agreement,
+        gap_times,
+        machine_sentence,
+        scores,
+        standings,
+        verdict_sentence,
+    )
     from klopt.engine.format import document
 
     runs = comparison.runs
@@ -261,7 +270,12 @@ def _print_json(comparison: Comparison) -> None:
         "refusals": comparison.refusals,
         "best": {problem: run.key for problem, run in comparison.best.items()},
         "agreement": proofs,
-        "scores": [vars(score) for score in scores(runs)],
+        "scores": [asdict(score) for score in scores(runs)],
+        "classes": {
+            family: [asdict(row) for row in rows_of] for family, rows_of in standings(runs).items()
+        },
+        "gap_times": [asdict(found) for gap in LEVELS for found in gap_times(runs, gap)],
+        "computer": machine_sentence(runs),
         "runs": rows(runs),
     }
     click.echo(document(click.get_current_context().info_name or "compare", content))

@@ -86,7 +86,9 @@ class Progress:
 
     def _erase(self) -> None:
         if self.shown:
-            self.stream.write(f"\r{'':{self.shown}}\r")
+            # A terminal shows Ctrl-C as two letters behind the line.
+            width = min(self.shown + 2, shutil.get_terminal_size().columns - 1)
+            self.stream.write(f"\r{'':{width}}\r")
             self.stream.flush()
             self.shown = 0
 

@@ -29,8 +29,8 @@ __all__ = ["ACCEPT", "Accept", "Attempt", "Result", "Timings", "combine", "proof
 
 Accept = Literal["proven", "estimated"]
 """Which verdicts a user accepts: conclusive ones, or ESTIMATED as well."""
-MIN_LOAD_S = 0.05
-"""From so many seconds on, loading libraries is mentioned."""
+MIN_LOAD_S = 0.001
+"""Below so many seconds nothing was loaded."""
 ACCEPT: tuple[Accept, ...] = ("proven", "estimated")
 
 
@@ -57,16 +57,14 @@ class Timings:
         return self.build + self.solve + self.certify
 
     def words(self) -> str:
-        """Return the total and its parts as text; loading is told where it took long.
+        """Return the total and its parts as text, and what is not counted.
 
         >>> Timings(build=0.001, solve=0.02, certify=0.003, native=0.01, load=1.5).words()
-        '0.024 s: build 0.001, solve 0.02, certify 0.003 (and 1.5 s to load libraries, once)'
+        '0.024 s: build 0.001, solve 0.02, certify 0.003 (plus 1.5 s loading libraries)'
         """
         parts = f"build {self.build:.2g}, solve {self.solve:.2g}, certify {self.certify:.2g}"
-        load = ""
-        if self.load >= MIN_LOAD_S:
-            load = f" (and {self.load:.2g} s to load libraries, once)"
-        return f"{self.total:.3g} s: {parts}{load}"
+        load = self.load if self.load >= MIN_LOAD_S else 0.0
+        return f"{self.total:.3g} s: {parts} (plus {load:.2g} s loading libraries)"
 
 
 @dataclass(frozen=True, eq=False)
