@@ -44,9 +44,15 @@ class Advice:
 
     @property
     def fastest(self) -> tuple[str, ...]:
-        """The solvers that are first on most problems; several where they are on equally many."""
-        most = max(self.first.values(), default=0)
-        return tuple(sorted(name for name, count in self.first.items() if count == most))
+        """The solver that is first on most problems, or two where they are on equally many.
+
+        Of several, those that prove the gap on most problems count, the faster ones first.
+        """
+        if not self.first:
+            return ()
+        best = max((count, self.reached[name]) for name, count in self.first.items())
+        equal = [name for name in self.first if (self.first[name], self.reached[name]) == best]
+        return tuple(sorted(equal, key=lambda name: (self.seconds[name], name))[:MAX_TIED])
 
     @property
     def broadest(self) -> str:
@@ -106,7 +112,7 @@ def headline(runs: Sequence[Run], classes: Sequence[ProblemClass]) -> str:
     for own in classes:
         found = advice(own.runs, known.gap)
         if found.proven:
-            parts.append(f"{_named(found.fastest)} for {_in_text(own.name)}")
+            parts.append(f"{' or '.join(found.fastest)} for {_in_text(own.name)}")
     return f"Take {listed(parts[:MAX_CLASSES])}."
 
 
@@ -125,7 +131,7 @@ def class_sentence(own: ProblemClass) -> str:
     if found.problems == 1:
         where = f"of {counted(len(found.taken), 'solver')},"
     text = (
-        f"Take {_named(best)} for {subject}: fastest to a proven gap of {found.gap:.0e} "
+        f"Take {' or '.join(best)} for {subject}: fastest to a proven gap of {found.gap:.0e} "
         f"{where} {seconds_text(found.seconds[best[0]])}."
     )
     broad = found.broadest
@@ -150,12 +156,6 @@ def seconds_text(seconds: float) -> str:
 
 def _two_digits(value: float) -> str:
     return f"{float(f'{value:.2g}'):g}"
-
-
-def _named(names: Sequence[str]) -> str:
-    if len(names) > MAX_TIED:
-        return f"{', '.join(names[:MAX_TIED])} or another of {len(names)}"
-    return " or ".join(names)
 
 
 def _in_text(name: str) -> str:
