@@ -34,6 +34,8 @@ from klopt.bench.scores import (
     trials,
     verdict_sentence,
 )
+from klopt.bench.table import gap_table
+from klopt.engine.format import console
 from klopt.model.backend import Stop
 from klopt.proof.certificate import Verdict
 
@@ -533,3 +535,19 @@ def test_a_busy_computer_is_named() -> None:
     assert machine_sentence([made_run(load=0.5, cpu=0.5)]).startswith("busy")
     assert machine_sentence([made_run(load=3.0, cpu=1.0)]).startswith("busy")
     assert machine_sentence([made_run()]) == ""
+
+
+def test_the_table_of_gaps_tells_times_counts_and_who_leads() -> None:
+    runs = [
+        made_run(problem="P", backend="a", tol=1e-3, seconds=1.0, lower=0.0, upper=1e-4),
+        made_run(problem="P", backend="a", tol=1e-9, seconds=7.0, lower=0.0, upper=1e-10),
+        made_run(problem="P", backend="b", tol=1e-3, seconds=3.0, lower=0.0, upper=1e-4),
+    ]
+    out = console()
+    with out.capture() as text:
+        out.print(gap_table(runs))
+    rows = [line.split() for line in text.get().splitlines()[2:]]
+    assert rows == [
+        ["LP", "a", "1", "*", "7", "*", "7", "*"],
+        ["b", "3", "0", "of", "1", "0", "of", "1"],
+    ]

@@ -480,7 +480,7 @@ class TestResult:
         text = repr(klopt.solve(klopt.problems.LP([1.0], A_ub=[[-1.0]], b_ub=[-2.0]), seed=3))
         assert text.startswith("Result OPTIMAL")
         assert "value       2 " in text
-        assert "1 thread(s), seed 3" in text
+        assert "1 thread, seed 3" in text
 
     def test_nothing_is_lost_on_the_way_through_a_pickle(self) -> None:
         problem = klopt.problems.LP([1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-1.0])

@@ -29,8 +29,8 @@ from klopt.bench.task_list import Target, TaskList, task_list
 from klopt.bench.trials import fastest
 from klopt.bench.worker import FinishedRun
 from klopt.bench.worker_pool import run_all
-from klopt.engine.format import counted
 from klopt.engine.progress import counting, waiting
+from klopt.engine.words import counted
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Backend, Settings
 

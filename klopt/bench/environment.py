@@ -20,8 +20,8 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
-from klopt.engine.format import counted
 from klopt.engine.registry import backends, broken
+from klopt.engine.words import counted
 
 __all__ = ["Environment", "doctor", "environment", "relative_load"]
 

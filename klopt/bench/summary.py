@@ -14,7 +14,7 @@ from statistics import median
 from klopt.bench.record import Run
 from klopt.bench.times import CLOCK_TICK_S
 from klopt.bench.trials import agreement, fastest, leaders, route, strictest, trials
-from klopt.engine.format import counted
+from klopt.engine.words import counted
 from klopt.model.backend import Stop
 
 __all__ = ["machine_sentence", "summary_lines", "verdict_sentence"]

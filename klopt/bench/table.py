@@ -14,11 +14,12 @@ from statistics import median
 from typing import TYPE_CHECKING, Protocol
 
 from klopt.bench.record import Run, printable
-from klopt.bench.scores import LEVELS, growth, reference_gap, scores, standings
+from klopt.bench.scores import LEVELS, Standing, growth, reference_gap, scores, standings
 from klopt.bench.summary import machine_sentence, verdict_sentence
 from klopt.bench.times import CLOCK_TICK_S, quantile_interval
 from klopt.bench.trials import Agreement, Trial, agreement, grouped, leaders, route, trials
-from klopt.engine.format import VERDICT_STYLES, console, counted, lines, table
+from klopt.engine.format import VERDICT_STYLES, console, lines, table
+from klopt.engine.words import counted
 from klopt.model.backend import Stop
 from klopt.proof.certificate import Verdict
 
@@ -26,7 +27,14 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["TableSource", "as_text", "class_table", "print_comparison", "score_table"]
+__all__ = [
+    "TableSource",
+    "as_text",
+    "class_table",
+    "gap_table",
+    "print_comparison",
+    "score_table",
+]
 
 GAP_HEAD = "relative\ngap"
 SCORE_LEGEND = (
@@ -39,6 +47,15 @@ SCORE_LEGEND = (
     ),
 )
 """What the columns of the scores mean."""
+GAP_LEGEND = (
+    (
+        "gap 1e-06",
+        "seconds until klopt has proven a relative gap of at most 1e-06: shifted geometric "
+        "mean over the problems of the class, or on how many of them it was proven",
+    ),
+    ("*", "the fastest, and who ties with it"),
+)
+"""What the columns of the times to a proven gap mean."""
 MAX_LEADERS = 3
 """Names of tied solvers that a row of classes shows."""
 VERDICTS = list(Verdict)
@@ -88,6 +105,10 @@ def print_comparison(comparison: TableSource, out: Console) -> None:
     if len({run.family for run in runs}) > 1:
         out.print(class_table(runs))
         out.print()
+    # With one tolerance the times to coarser gaps are only upper bounds.
+    if len({run.tol for run in runs}) > 1:
+        out.print(gap_table(runs))
+        out.print(lines(GAP_LEGEND) + "\n")
     out.print(printable(lines(_closing(comparison, runs))))
 
 
@@ -253,6 +274,29 @@ def class_table(runs: Sequence[Run]) -> Table:
         )
     _keep_whole(rows, but=("fastest",))
     return rows
+
+
+def gap_table(runs: Sequence[Run]) -> Table:
+    """Return the seconds to a proven gap, by class of problems and backend, for each of `LEVELS`."""
+    heads = ["class", "backend", *(f"gap\n{level:.0e}" for level in LEVELS)]
+    rows = table(heads, right=heads[2:])
+    levels = [standings(runs, level) for level in LEVELS]
+    for family, ranked in levels[0].items():
+        shown = family
+        for row in ranked:
+            times = [_time_to(found[family], row.backend) for found in levels]
+            rows.add_row(shown, row.backend, *times)
+            shown = ""
+    _keep_whole(rows)
+    return rows
+
+
+def _time_to(ranked: Sequence[Standing], backend: str) -> str:
+    """The mean time of a backend, or on how many problems of the class it proves the gap."""
+    (row,) = (row for row in ranked if row.backend == backend)
+    if row.reached < row.problems:
+        return f"{row.reached} of {row.problems}"
+    return f"{row.seconds:.2g}{' *' if row.leads else '  '}"
 
 
 def _closing(comparison: TableSource, runs: Sequence[Run]) -> Iterator[tuple[str, str]]:

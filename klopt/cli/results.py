@@ -78,7 +78,8 @@ def _summary(result: Result, route: str) -> Iterator[tuple[str, str]]:
     """What is proven, by which route and why that one, and where the time went."""
     from math import isfinite
 
-    from klopt.engine.format import counted, largest
+    from klopt.engine.format import largest
+    from klopt.engine.words import counted
     from klopt.proof.certificate import Verdict
 
     certificate = result.certificate

@@ -33,7 +33,6 @@ __all__ = [
     "VERDICT_STYLES",
     "backend_data",
     "console",
-    "counted",
     "document",
     "largest",
     "lines",
@@ -119,15 +118,6 @@ def lines(pairs: Iterable[tuple[str, str]]) -> str:
         fill.initial_indent = f"{label:{LABEL_COLUMNS}}"
         block += fill.wrap(text)
     return "\n".join(block)
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number and its noun, in the plural where that is due.
-
-    >>> counted(1, "claim"), counted(2, "claim")
-    ('1 claim', '2 claims')
-    """
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def largest(arrays: Mapping[str, FloatArray], count: int = 6) -> str:

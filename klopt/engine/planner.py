@@ -19,10 +19,10 @@ from textwrap import fill
 from typing import NamedTuple
 
 from klopt.engine.cvxpy_problems import as_problem
-from klopt.engine.format import counted
 from klopt.engine.memory import memory_refusal
 from klopt.engine.registry import Broken, backend_named, backends, broken
 from klopt.engine.route_costs import ProgramSize, about, expected_seconds, groups_of_alike
+from klopt.engine.words import counted
 from klopt.errors import InvalidProblem, InvalidSettings, NoRoute
 from klopt.model.backend import Backend, Settings, contract_flaw
 from klopt.model.features import Feature

@@ -16,8 +16,8 @@ from typing import Any, Literal
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.engine.format import counted
 from klopt.engine.planner import Route
+from klopt.engine.words import counted
 from klopt.errors import InvalidSettings, NotCertified
 from klopt.model.backend import Answer, Backend, Settings, Step, Stop
 from klopt.model.html import badge, formula, html_table, sparkline

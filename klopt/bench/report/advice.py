@@ -16,7 +16,7 @@ from klopt.bench.record import Run
 from klopt.bench.report.classes import ProblemClass
 from klopt.bench.times import geometric_mean
 from klopt.bench.trials import agreement, grouped
-from klopt.engine.format import counted
+from klopt.engine.words import counted
 
 __all__ = ["Advice", "advice", "class_sentence", "headline", "listed", "seconds_text"]
 

@@ -23,7 +23,7 @@ from klopt.bench.report.figures import short_name, shown
 from klopt.bench.report.statements import statement_of
 from klopt.bench.report.styles import StyleMap
 from klopt.bench.scores import Trial, route
-from klopt.engine.format import counted
+from klopt.engine.words import counted
 
 __all__ = ["Learned", "Picture", "block_means", "learned", "thumbnail"]
 

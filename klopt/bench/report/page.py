@@ -48,7 +48,7 @@ from klopt.bench.run_certificates import RunCertificate
 from klopt.bench.scores import LEVELS, Score, scores
 from klopt.bench.summary import machine_sentence
 from klopt.bench.trials import Agreement, Trial, agreement, grouped, trials
-from klopt.engine.format import counted
+from klopt.engine.words import counted
 
 __all__ = ["PageSource", "Panel", "page", "panels", "write_page"]
 

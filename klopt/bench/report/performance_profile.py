@@ -18,7 +18,7 @@ from klopt.bench.report.charts import Series, Style, plot
 from klopt.bench.report.figures import Figure
 from klopt.bench.report.styles import StyleMap
 from klopt.bench.scores import profile
-from klopt.engine.format import counted
+from klopt.engine.words import counted
 
 __all__ = ["performance_profile"]
 

@@ -18,7 +18,7 @@ from zlib import crc32
 
 import numpy as np
 
-from klopt.engine.format import counted
+from klopt.engine.words import counted
 from klopt.errors import InvalidSettings
 from klopt.model.backend import whole_number
 from klopt.model.html import BAD, GOOD, badge, html_table
