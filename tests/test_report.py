@@ -96,6 +96,18 @@ def test_times_that_cannot_be_told_apart_are_no_winner() -> None:
     assert heading(page(Sample(runs))).startswith("Take one or two for")
 
 
+def test_where_nobody_leads_the_solver_that_proves_most_is_advised() -> None:
+    """`broad` proves all four problems, slowly; each of the others is the fastest on one of them."""
+    runs = []
+    for number, quick in enumerate("wxyz"):
+        of = {"problem": f"p{number}", "size": number + 1}
+        runs.append(a_run(key=f"{number}a", backend="broad", solve=1.0, **of))
+        runs.append(a_run(key=f"{number}b", backend=quick, solve=0.01, **of))
+    text = heading(page(Sample(runs)))
+    assert text.startswith("Take broad for support vector machines: it proves a gap of 1e-06 on")
+    assert "4 of 4 problems" in text
+
+
 def test_a_solver_that_proves_nothing_is_not_advised_however_fast() -> None:
     runs = [
         a_run(key="a", backend="one", verdict=Verdict.FEASIBLE, upper=20.0, solve=1e-4),

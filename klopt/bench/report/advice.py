@@ -1,8 +1,8 @@
 """Which solver to take, in words: one sentence for the top of a page, one for each class of problems.
 
 Advice rests on times to a proven gap alone (`klopt.bench.gap_times`). The solver to take for a class
-is the one that is first, or ties with the first, on most of its problems; beside it stands the one
-that proves the gap on most problems, where that is another.
+is the one that is first, or ties with the first, on half of its problems or more; where there is none
+such, the one that proves the gap on most problems. The other one of the two is mentioned.
 """
 
 from __future__ import annotations
@@ -53,6 +53,18 @@ class Advice:
         best = max((count, self.reached[name]) for name, count in self.first.items())
         equal = [name for name in self.first if (self.first[name], self.reached[name]) == best]
         return tuple(sorted(equal, key=lambda name: (self.seconds[name], name))[:MAX_TIED])
+
+    @property
+    def leads(self) -> bool:
+        """Whether some solver is first, or ties with the first, on half of the problems."""
+        return 2 * max(self.first.values(), default=0) >= self.problems
+
+    @property
+    def choice(self) -> tuple[str, ...]:
+        """The solver to take, or two that are equally good; none where nothing is proven."""
+        if not self.proven:
+            return ()
+        return self.fastest if self.leads else (self.broadest,)
 
     @property
     def broadest(self) -> str:
@@ -108,12 +120,13 @@ def headline(runs: Sequence[Run], classes: Sequence[ProblemClass]) -> str:
         return f"No solver proves a relative gap of {known.gap:.0e} on {problems}."
     if len(classes) == 1:
         return class_sentence(classes[0])
-    parts = []
-    for own in classes:
-        found = advice(own.runs, known.gap)
-        if found.proven:
-            parts.append(f"{' or '.join(found.fastest)} for {_in_text(own.name)}")
-    return f"Take {listed(parts[:MAX_CLASSES])}."
+    chosen = {own.name: advice(own.runs, known.gap).choice for own in classes}
+    named = [name for name, solvers in chosen.items() if solvers][:MAX_CLASSES]
+    parts = [
+        f"{' or '.join(solvers)} for {listed([_in_text(name) for name in own])}"
+        for solvers, own in grouped(named, lambda name: chosen[name]).items()
+    ]
+    return f"Take {'; '.join(parts)}." if len(named) > len(parts) else f"Take {listed(parts)}."
 
 
 def class_sentence(own: ProblemClass) -> str:
@@ -124,22 +137,40 @@ def class_sentence(own: ProblemClass) -> str:
         subject = own.runs[0].problem
     if not found.proven:
         return f"No solver proves a relative gap of {found.gap:.0e} for {subject}."
+    if not found.leads:
+        return _broad_sentence(found, subject)
     best = found.fastest
-    count = found.first[best[0]]
     each = " each" if len(best) > 1 else ""
-    where = f"on {count} of {counted(found.problems, 'problem')}{each}, typically"
+    count = found.first[best[0]]
+    where = f"on {count} of {counted(found.problems, 'problem')}{each}, typically in"
     if found.problems == 1:
-        where = f"of {counted(len(found.taken), 'solver')},"
+        where = f"of {counted(len(found.taken), 'solver')}, in"
     text = (
         f"Take {' or '.join(best)} for {subject}: fastest to a proven gap of {found.gap:.0e} "
         f"{where} {seconds_text(found.seconds[best[0]])}."
     )
     broad = found.broadest
-    if broad not in best and found.reached[broad] > found.reached[best[0]]:
+    if found.reached[broad] > found.reached[best[0]]:
         text += (
             f" {broad} proves it on more, {found.reached[broad]} of {found.problems}, "
             f"typically in {seconds_text(found.seconds[broad])}."
         )
+    return text
+
+
+def _broad_sentence(found: Advice, subject: str) -> str:
+    """What to take where no solver is the fastest on half of the problems."""
+    broad = found.broadest
+    text = (
+        f"Take {broad} for {subject}: it proves a gap of {found.gap:.0e} on most, "
+        f"{found.reached[broad]} of {counted(found.problems, 'problem')}, typically in "
+        f"{seconds_text(found.seconds[broad])}."
+    )
+    quick = found.fastest
+    if found.first[quick[0]] > found.first.get(broad, 0):
+        verb = "is" if len(quick) == 1 else "are"
+        text += f" {' and '.join(quick)} {verb} most often the fastest, on {found.first[quick[0]]}"
+        text += " each." if len(quick) > 1 else "."
     return text
 
 
