@@ -141,8 +141,8 @@ def test_the_table_names_the_culprits_and_calls_none_of_them_fastest(found: Comp
     for words in (
         "SIGSEGV",
         "ended by klopt",
-        "liar on primal says optimal",
-        "nan_returner on primal says optimal",
+        "liar on primal reports optimal",
+        "nan_returner on primal reports optimal",
     ):
         assert words in text
     assert found.best["line"].backend in GOOD

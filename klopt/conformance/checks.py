@@ -17,6 +17,7 @@ from klopt.engine.result import Result
 from klopt.proof.certificate import Verdict
 
 __all__ = [
+    "READ_ONLY",
     "Body",
     "Check",
     "Skip",
@@ -28,6 +29,8 @@ __all__ = [
     "why_not",
 ]
 
+READ_ONLY = "the arrays of a form are read-only; give the library a copy: np.array(form.b)"
+"""What to tell the author of a backend that writes into its form."""
 Body = Callable[[], None]
 
 
@@ -103,8 +106,7 @@ def claimed(result: Result) -> str:
     route = f"{result.problem.describe()} by {result.route}"
     text = f"{route}: the backend says {answer.stop.words}{native}"
     if tried_to_write(answer.native):
-        advice = "the arrays of a form are read-only; give the library a copy: np.array(form.b)"
-        return f"{text}\n{advice}"
+        return f"{text}\n{READ_ONLY}"
     return text
 
 

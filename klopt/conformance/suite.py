@@ -22,7 +22,15 @@ from textwrap import fill, indent
 from types import MappingProxyType
 
 from klopt.conformance.backend_checks import backend_checks
-from klopt.conformance.checks import Body, Check, Status, expect, run_check
+from klopt.conformance.checks import (
+    READ_ONLY,
+    Body,
+    Check,
+    Status,
+    expect,
+    run_check,
+    tried_to_write,
+)
 from klopt.conformance.problem_checks import problem_checks
 from klopt.engine.format import TEXT_COLUMNS, wrapped
 from klopt.engine.progress import counting
@@ -141,7 +149,11 @@ def _line(check: Check, width: int, seen: dict[str, str]) -> str:
     if cause in seen:
         return f"{head}   as {seen[cause]}"
     seen[cause] = check.name
-    return f"{head}\n{wrapped(indent(check.detail, '    '))}"
+    detail = check.detail
+    # Told with the first failure of this kind: the later ones only point to it.
+    if tried_to_write(cause) and READ_ONLY not in detail:
+        detail = f"{detail}\n{READ_ONLY}"
+    return f"{head}\n{wrapped(indent(detail, '    '))}"
 
 
 def _cause(check: Check) -> str:
