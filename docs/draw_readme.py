@@ -1,9 +1,10 @@
-"""Draws the picture of the README: a small comparison from the shell, and its page.
+"""Draws the pictures of the README: a small comparison from the shell with its page, and the demo's example.
 
 OMP_NUM_THREADS=1 python docs/draw_readme.py
 
-writes `docs/pictures/page.png` (the first screens of the page, without the statements of the
-problems) and `docs/pictures/page.txt` (the command and its table).
+writes `docs/pictures/page.png` (the first screens of the page), `docs/pictures/page.txt` (the command
+and its table) and `docs/pictures/caught.svg` (solvers that report success with a portfolio far from
+the best); with `--caught` the last of these alone.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ import tempfile
 from io import BytesIO
 from pathlib import Path
 
+from klopt.bench.caught import caught
+from klopt.bench.report.caught_chart import caught_chart
+from klopt.bench.report.charts import standalone
 from klopt.bench.report.files import browser
 
 PICTURES = Path(__file__).with_name("pictures")
@@ -22,12 +26,8 @@ COMMAND = "klopt compare AdaptiveKernel --sizes 40 --repeat 1 --time 3s -o page.
 WIDTH = 1280
 COLOURS = 256
 
-HIDE_STATEMENTS = """() => {
-  for (let e = document.querySelector('#problems'); e && e.id !== 'convergence'; e = e.nextElementSibling)
-    e.style.display = 'none'
-  return document.querySelector('#accuracy').getBoundingClientRect().top + scrollY
-}"""
-"""Leaves the verdict, the table and the curves at the top; returns where the curves end."""
+END_OF_TABLE = "() => document.querySelector('#more').getBoundingClientRect().top + scrollY"
+"""Where the answer, its charts and the table of runs end."""
 
 
 def compare(folder: Path) -> tuple[Path, str]:
@@ -63,7 +63,7 @@ def screenshot(page: Path) -> bytes:
         )
         seen = chromium.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme="light")
         seen.goto(page.as_uri())
-        height = seen.evaluate(HIDE_STATEMENTS)
+        height = seen.evaluate(END_OF_TABLE)
         made = seen.screenshot(
             full_page=True, clip={"x": 0, "y": 0, "width": WIDTH, "height": height - 24}
         )
@@ -85,6 +85,10 @@ def small(png: bytes) -> bytes:
 
 if __name__ == "__main__":
     PICTURES.mkdir(exist_ok=True)
+    picture = standalone(caught_chart(caught()).svg)
+    (PICTURES / "caught.svg").write_text(picture, encoding="utf-8")
+    if "--caught" in sys.argv:
+        raise SystemExit
     with tempfile.TemporaryDirectory() as folder:
         page, printed = compare(Path(folder))
         (PICTURES / "page.png").write_bytes(small(screenshot(page)))

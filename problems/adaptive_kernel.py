@@ -67,6 +67,7 @@ class AdaptiveKernel(AdaptiveProblem):
         r"a^\top(F\circ K)a+\eta\lVert F-\mathbf{1}\mathbf{1}^\top\rVert^2+\tau\eta\,"
         r"\mathrm{tr}\,F\quad\text{subject to}\quad 0\le\alpha\le C,\quad "
         r"y^\top\alpha=0,\quad a_i=y_i\alpha_i",
+        area="Kernel learning",
     )
     references = ("liu2020",)
     has_optimum = True

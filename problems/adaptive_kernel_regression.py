@@ -60,6 +60,7 @@ class AdaptiveKernelRegression(AdaptiveProblem):
         r"y^\top\beta-\varepsilon\lVert\beta\rVert_1-\tfrac12\beta^\top(F\circ "
         r"K)\beta+\eta\lVert F-\mathbf{1}\mathbf{1}^\top\rVert^2+\tau\eta\,\mathrm{tr}\,"
         r"F\quad\text{subject to}\quad -C\le\beta\le C,\quad\mathbf{1}^\top\beta=0",
+        area="Kernel learning",
     )
     references = ("liu2020",)
     has_optimum = True

@@ -79,6 +79,7 @@ class ConeProgram(Program):
             "K is a product of zero, nonnegative, second-order, semidefinite, exponential and "
             "power cones."
         ),
+        area="Cone programs",
     )
 
     P: SparseMatrix | None

@@ -62,6 +62,7 @@ class EpsilonMargin(KernelMargin):
     statement = Statement(
         r"\max_{\beta}\; y^\top\beta-\varepsilon\lVert\beta\rVert_1-\tfrac12\beta^\top "
         r"K\beta\quad\text{subject to}\quad -C\le\beta\le C,\quad \mathbf{1}^\top\beta=0",
+        area="Support vector machines",
     )
     references = ("drucker1997",)
     has_optimum = True

@@ -115,6 +115,7 @@ class LogDetPairs(Problem):
         r"j)\ge l\ \text{if dissimilar}",
         words="d_K(i, j) = K_ii + K_jj - 2 K_ij; with slack the bounds may move at a price.",
         data="A K0 that is indefinite by rounding stands for its positive part.",
+        area="Kernel learning",
     )
     references = ("pan2016",)
 

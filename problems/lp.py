@@ -86,6 +86,7 @@ class LP(Program):
     statement = Statement(
         r"GOAL_{x}\; c^\top x\quad\text{subject to}\quad A_{\mathrm{ub}}x\le "
         r"b_{\mathrm{ub}},\quad A_{\mathrm{eq}}x=b_{\mathrm{eq}},\quad l\le x\le u",
+        area="Linear programs",
     )
     examples = (
         Example(

@@ -107,6 +107,7 @@ class MultipleKernel(Problem):
         ),
         data="A kernel that is indefinite by rounding stands for its positive part.",
         weights="weights",
+        area="Kernel learning",
     )
     references = ("kundu2010", "mao2010")
     has_optimum = True

@@ -54,6 +54,7 @@ class NuMargin(LabelledMargin):
         r"\min_{\alpha}\; \tfrac12\alpha^\top Q\alpha\quad\text{subject to}\quad "
         r"0\le\alpha\le 1/n,\quad y^\top\alpha=0,\quad \mathbf{1}^\top\alpha\ge\nu,"
         r"\qquad Q_{ij}=y_iK_{ij}y_j",
+        area="Support vector machines",
     )
     references = ("scholkopf2000",)
     has_optimum = True

@@ -89,9 +89,10 @@ class OrderedAlignment(Problem):
         r"\alpha_i\ge\sigma\alpha_{i+1},\quad\alpha\ge 0",
         words=(
             "Unordered variants keep only the signs. V is given; columns of which at most 1e-12 of "
-            "their length lies on the labelled points count as zero there."
+            "their length is on the labelled points count as zero there."
         ),
         weights="alpha",
+        area="Kernel learning",
     )
     references = ("xie2017", "pan2016")
     has_optimum = True

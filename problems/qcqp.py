@@ -95,6 +95,7 @@ class QCQP(Program):
         r"A_{\mathrm{ub}}x\le b_{\mathrm{ub}},\quad A_{\mathrm{eq}}x=b_{\mathrm{eq}},"
         r"\quad l\le x\le u",
         words="K is a product of second-order cones.",
+        area="Quadratic programs",
     )
     examples = (
         Example("wine", lambda d: _kernel_mixture(d), demo=(40, 80, 160), full=(60, 120, 178)),

@@ -81,6 +81,7 @@ class SaddlePoint(Problem):
     statement = Statement(
         r"\min_{x\in\mathcal{X}}\;\max_{y\in\mathcal{Y}}\; \varphi(x,y)",
         words="The function is convex in x and concave in y; both sets are simple.",
+        area="Functions over simple sets",
     )
     examples = (
         Example("breast", lambda d: _boosting_game(d), demo=(100, 200, 400), full=(100, 200, 400)),

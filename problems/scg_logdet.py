@@ -119,6 +119,7 @@ class ScgLogDet(Problem):
             "S is the Laplacian as stored; a K0 that is indefinite by rounding stands for its "
             "positive part."
         ),
+        area="Kernel learning",
     )
     references = ("pan2016",)
     has_optimum = True

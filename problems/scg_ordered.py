@@ -87,6 +87,7 @@ class ScgOrdered(Problem):
             "of mu_i v_i v_i'."
         ),
         weights="mu",
+        area="Kernel learning",
     )
     references = ("pan2016",)
     has_optimum = True

@@ -86,6 +86,7 @@ class SDP(Program):
             "Or over X: <C, X> subject to <A_i, X> = b_i, X positive semidefinite, which "
             "is its dual."
         ),
+        area="Semidefinite programs",
     )
     examples = (
         Example("iris", lambda d: _largest_cut(d), demo=(12, 24, 40), full=(50, 100, 150)),

@@ -94,6 +94,7 @@ class SimilarityKernel(Problem):
             "S_i are similarities that need not be positive semidefinite; L is the l1, "
             "Frobenius or squared loss. The trace may be left free."
         ),
+        area="Kernel learning",
     )
     references = ("kundu2010", "luss2009")
     has_optimum = True

@@ -68,6 +68,7 @@ class SimilarityKernels(SeveralKernelsProblem):
             "vector machine has the kernel sum K_i / gamma_i."
         ),
         weights="gamma",
+        area="Kernel learning",
     )
     references = ("kundu2010",)
     has_optimum = True

@@ -88,6 +88,7 @@ class SimilaritySpectra(SeveralKernelsProblem):
         ),
         data="The eigenpairs of the S_i, as computed, are the data.",
         weights="gamma",
+        area="Kernel learning",
     )
     references = ("kundu2010",)
     has_optimum = True

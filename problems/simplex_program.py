@@ -125,6 +125,7 @@ class SimplexProgram(Problem):
     statement = Statement(
         r"\min_{x}\; f(x)\quad\text{subject to}\quad x\in\mathcal{X}",
         words="f is convex, X a simple set.",
+        area="Functions over simple sets",
     )
     examples = (
         Example("iris", lambda d: _enclosing_ball(d), demo=(150,), full=(50, 100, 150)),

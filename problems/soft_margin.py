@@ -61,6 +61,7 @@ class SoftMargin(LabelledMargin):
         r"\max_{\alpha}\; \mathbf{1}^\top\alpha-\tfrac12\alpha^\top Q\alpha"
         r"\quad\text{subject to}\quad 0\le\alpha\le C,\quad y^\top\alpha=0,\qquad "
         r"Q_{ij}=y_iK_{ij}y_j",
+        area="Support vector machines",
     )
     references = ("cortes1995",)
     sense = "max"

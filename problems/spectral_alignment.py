@@ -84,6 +84,7 @@ class SpectralAlignment(Problem):
             " which form one curve."
         ),
         data="The eigenvectors and eigenvalues of the Laplacian, as computed, are the data.",
+        area="Kernel learning",
     )
     references = ("mao2010",)
     has_optimum = True

@@ -109,6 +109,7 @@ class SpectralRls(Problem):
             "In the spectral basis the eigenvectors and eigenvalues of L, as computed, are the data."
         ),
         weights="spectrum",
+        area="Kernel learning",
     )
     references = ("mao2010",)
     has_optimum = True

@@ -474,7 +474,7 @@ class TestResult:
         assert "&lt;b&gt;direct&lt;/b&gt;" in html
         assert "<script" not in html
         assert "<b>" not in html
-        assert html.startswith("<table>")
+        assert html.startswith("<p><b style=")
 
     def test_the_printed_form_shows_the_interval(self) -> None:
         text = repr(klopt.solve(klopt.problems.LP([1.0], A_ub=[[-1.0]], b_ub=[-2.0]), seed=3))

@@ -1,7 +1,8 @@
 """`klopt demo`: the bundled suite by every backend, as a page, a table and a short summary.
 
 Real data, each run once in a child process under a short limit, each answer certified. Every route
-first solves a small instance, untimed, so that loading a library is not counted.
+first solves a small instance, untimed, so that loading a library is not counted. The page also shows
+solvers that report success far from the optimum (`klopt.bench.caught`).
 """
 
 from __future__ import annotations
@@ -10,8 +11,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from klopt.bench.caught import caught
 from klopt.bench.comparison import Comparison, compare
 from klopt.bench.export import rows
+from klopt.bench.report.caught_chart import caught_line
+from klopt.bench.report.convergence_chart import rate_bounds
+from klopt.bench.report.page import write_page
 from klopt.bench.store import check_writable
 from klopt.bench.suite import suite
 from klopt.bench.summary import machine_sentence, summary_lines, verdict_sentence
@@ -69,7 +74,7 @@ def run_demo(
         command=command,
         certificates=CERTIFICATE_S,
     )
-    comparison.report(output)
+    write_page(comparison, output, rate_bounds(comparison.runs), caught())
     return comparison
 
 
@@ -77,7 +82,8 @@ def print_demo(comparison: Comparison, output: str | Path = PAGE) -> None:
     """Print what the comparison shows, then who is fastest in each class of problems."""
     out = console()
     runs = comparison.runs
-    out.print(lines(zip(STORY, summary_lines(runs), strict=True)))
+    story = [*zip(STORY, summary_lines(runs), strict=True), ("caught", caught_line(caught()))]
+    out.print(lines([pair for pair in story if pair[1]]))
     out.print()
     out.print(class_table(runs))
     out.print()

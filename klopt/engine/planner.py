@@ -13,6 +13,7 @@ import difflib
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
+from html import escape
 from itertools import product
 from textwrap import fill
 from typing import NamedTuple
@@ -26,7 +27,7 @@ from klopt.errors import InvalidProblem, InvalidSettings, NoRoute
 from klopt.model.backend import Backend, Settings, contract_flaw
 from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, Form
-from klopt.model.html import html_table
+from klopt.model.html import formula, html_table
 from klopt.model.problem import Formulation, Problem
 from klopt.programs.cvxpy_reduction import CvxpyProblem
 
@@ -165,7 +166,12 @@ class Plan:
             (number, route.backend.name, route.formulation.name, route.why)
             for number, route in enumerate(self.routes, 1)
         ]
-        return html_table(self.problem.describe(), ["", "backend", "formulation", "why"], rows)
+        title = f"<p><b>Plan</b> for {escape(self.problem.describe())}</p>"
+        stated = formula(self.problem.statement.latex, self.problem.sense)
+        heads = ["", "solver", "formulation", "why"]
+        left_out = f"<p>Routes refused: {len(self.refusals)}; explain() says why.</p>"
+        refused = left_out if self.refusals else ""
+        return title + stated + html_table("Best first", heads, rows) + refused
 
 
 def _counted_refusals(refusals: Collection[Refusal]) -> str:

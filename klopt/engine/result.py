@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from html import escape
 from os import PathLike
 from typing import Any, Literal
 
@@ -19,7 +20,7 @@ from klopt.engine.planner import Route
 from klopt.engine.words import counted
 from klopt.errors import InvalidSettings, NotCertified
 from klopt.model.backend import Answer, Backend, Settings, Step, Stop
-from klopt.model.html import html_table
+from klopt.model.html import badge, formula, html_table, sparkline
 from klopt.model.problem import Point, Problem, Sense
 from klopt.proof.certificate import Certificate, Verdict, contradict, is_narrow, within
 from klopt.witness.certify_exact import ExactSolution
@@ -264,17 +265,22 @@ class Result:
         )
 
     def _repr_html_(self) -> str:
+        asked = f"asked for {self.settings.tol:.0e}"
         rows = [
-            ("verdict", self.verdict.name),
             ("value", f"{self.value:.10g}"),
-            ("interval", _interval((self.lower, self.upper))),
-            ("route", self.route),
+            ("proven interval", _interval((self.lower, self.upper))),
+            ("relative gap", f"{self.certificate.relative_gap:.1e}, {asked}"),
+            ("solver", self.route),
             ("solver status", self.stop.words),
             ("seconds", f"{self.timings.total:.3g}"),
         ]
         if self.estimate is not None:
-            rows.insert(3, ("estimate", f"{_interval(self.estimate)}, not proven"))
-        return html_table(self.problem.describe(), [], rows)
+            rows.insert(2, ("estimate", f"{_interval(self.estimate)}, not proven"))
+        title = f"<p>{badge(self.verdict.name)} {escape(self.problem.describe())}</p>"
+        stated = formula(self.problem.statement.latex, self.problem.sense)
+        gaps = [step.upper - step.lower for step in self.history]
+        curve = sparkline(gaps, "gap as the solver worked, logarithmic")
+        return title + stated + html_table("", [], rows) + curve
 
 
 def combine(

@@ -15,6 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from html import escape
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
 
@@ -24,7 +25,7 @@ from klopt.arrays import FloatArray
 from klopt.errors import InvalidProblem
 from klopt.model.features import Feature
 from klopt.model.forms import Form, Start
-from klopt.model.html import html_table
+from klopt.model.html import formula, html_table
 
 __all__ = [
     "Bracket",
@@ -190,6 +191,8 @@ class Statement:
     """What the bounds are about, where it is not simply the numbers given."""
     weights: str = ""
     """The array of a solution that says how much each kernel counts; "" where there is none."""
+    area: str = ""
+    """The kind of problems among which comparisons show it; "" where it stands by itself."""
 
 
 @dataclass(frozen=True)
@@ -280,6 +283,19 @@ class Problem(ABC):
         """Return one line: the class and its sizes."""
         return type(self).__name__
 
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        # Decorators that write a `__repr__` of all arrays leave one alone that a class has itself.
+        if "__repr__" not in cls.__dict__:
+            cls.__repr__ = Problem.__repr__  # type: ignore[method-assign]
+
+    def __repr__(self) -> str:
+        return self.describe()
+
     def _repr_html_(self) -> str:
+        stated = self.statement
+        words = f"<p>{escape(stated.words)}</p>" if stated.words else ""
         rows = [(formulation.name, formulation.because) for formulation in self.formulations()]
-        return html_table(self.describe(), ["formulation", "equivalent because"], rows)
+        table = html_table("Formulations", ["formulation", "equivalent because"], rows)
+        title = f"<p><b>{escape(self.describe())}</b></p>"
+        return title + formula(stated.latex, self.sense) + words + table

@@ -13,7 +13,7 @@ charts into the page, and `standalone` puts it into a file of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Literal
 
@@ -34,13 +34,14 @@ __all__ = [
     "heat_map",
     "plot",
     "standalone",
+    "svg_element",
 ]
 
 # Okabe and Ito without yellow, which cannot be seen on white; the last is the colour of the text.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "currentColor")
 DASHES = ("", "6 3", "2 2.5", "8 3 2 3")
 TONES = {"good": "#009e73", "fact": "#56b4e9", "half": "#e69f00", "bad": "#d55e00", "none": "#8888"}
-"""The backgrounds of cells: optimal, no optimum, one side proven, nothing proven, not run."""
+"""The backgrounds of cells: optimal, no optimum, a gap wider than asked for, nothing proven, not run."""
 STYLE_SHEET = "".join(
     [
         *(f".c{i}{{color:{colour}}}" for i, colour in enumerate(COLOURS)),
@@ -52,10 +53,14 @@ STYLE_SHEET = "".join(
         ".s{font-size:10px}.e{text-anchor:end}.m{text-anchor:middle}",
         ".h,.b,.x,.w{stroke:currentColor}.h{opacity:.12}.b{opacity:.5}",
         ".x{opacity:.6;stroke-dasharray:4 4}.w{opacity:.3}.a{opacity:.09}",
+        ".grey{color:#999}.grey .l{stroke-width:1.2;opacity:.7}",
+        ".y,.z{color:var(--fact,#1f5f86);stroke:currentColor}.z{color:var(--bad,#a83a00)}",
+        ".y{stroke-width:7;stroke-linecap:round;stroke-opacity:.7}.u{stroke:currentColor;stroke-width:2.5}",
     ]
 )
 """Curves (l), hollow marks (o), names (n), small words (s), ends (e) and middles (m) of texts, grid
-(h), axis (b), rules (x), leads to names (w), bands (a)."""
+(h), axis (b), rules (x), leads to names (w), bands (a), curves without a name (grey), marks of what is
+confirmed (y) and of what is not (z), medians (u)."""
 WIDTH = 480
 HEIGHT = 320
 LEFT = 60
@@ -65,7 +70,8 @@ BOTTOM = 48
 NAME = ' class="n"'
 CELL_WIDTH = 72
 CELL_HEIGHT = 38
-CELL_BOX = f'x="1" y="1" width="{CELL_WIDTH - 2}" height="{CELL_HEIGHT - 2}" rx="3"'
+SMALL_CELL = (44, 25)
+"""The sizes of cells with words, and of those with symbols alone."""
 MAX_NAME_WIDTH = 140.0
 """What a name at the right of a chart may take."""
 MAX_ROW_NAME_WIDTH = 240.0
@@ -80,11 +86,17 @@ class Style:
     slot: int
     colour: int
     dash: int = 0
+    solver: int = -1
+    """The number of its solver on the page, by which a reader hides it; -1 for none."""
+    grey: bool = False
+    """Whether it is drawn in grey, as one of many."""
 
     @property
     def classes(self) -> str:
-        """The names of its slot and colour in the page's style sheet."""
-        return f"k{self.slot} c{self.colour % len(COLOURS)}"
+        """The names of its slot, solver and colour in the page's style sheet."""
+        colour = "grey" if self.grey else f"c{self.colour % len(COLOURS)}"
+        solver = f" b-{self.solver}" if self.solver >= 0 else ""
+        return f"k{self.slot} {colour}{solver}"
 
     @property
     def glyph(self) -> str:
@@ -190,7 +202,7 @@ def plot(
 
     levels = (_ruled(rule, frame) for rule in rules)
     marks = (_group(s.style, _drawn(s, frame, max_points) + labels.get(s, "")) for s in drawn)
-    return _svg(title, WIDTH, HEIGHT, "".join([_grid(frame), *levels, *marks]))
+    return svg_element(title, WIDTH, HEIGHT, "".join([_grid(frame), *levels, *marks]))
 
 
 def bars(
@@ -227,43 +239,64 @@ def bars(
         body += text(4, height - 3, "1", size=10)
         body += text(width - 4, height - 3, str(len(values)), "end", size=10)
     numbers = ", ".join(f"{value:.3g}" for value in values)
-    return _svg(f"{title}: {numbers}", width, height, body)
+    return svg_element(f"{title}: {numbers}", width, height, body)
 
 
 def heat_map(
-    rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[MapCell]], title: str
+    rows: Sequence[str],
+    columns: Sequence[str],
+    cells: Sequence[Sequence[MapCell]],
+    title: str,
+    *,
+    compact: bool = False,
 ) -> str:
-    """Return a map of coloured cells, each with a symbol and a word: the colour is never needed."""
+    """Return a map of coloured cells, each with a symbol and a word: the colour is never needed.
+
+    With `compact` cells are smaller and have symbols alone, and those of nothing run are left empty, so
+    that many fit.
+    """
+    if compact:
+        cells = [[replace(cell, word="") for cell in line] for line in cells]
+    cell_width = SMALL_CELL[0] if compact else CELL_WIDTH
+    cell_height = SMALL_CELL[1] if compact else CELL_HEIGHT
     names = [shortened(name, MAX_ROW_NAME_WIDTH) for name in rows]
     left = round(max(map(text_width, names), default=0.0)) + 14
     longest = max(map(text_width, columns), default=0.0)
-    slanted = longest > CELL_WIDTH - 6
+    slanted = longest > cell_width - 6
     top = round(20 + longest * 0.5) if slanted else 20
 
-    shapes = (f'<rect id="cell-{tone}" class="cell-{tone}" {CELL_BOX}/>' for tone in TONES)
+    box = f'x="1" y="1" width="{cell_width - 2}" height="{cell_height - 2}" rx="3"'
+    shapes = (f'<rect id="cell-{tone}" class="cell-{tone}" {box}/>' for tone in TONES)
     # Most cells of a large map look like others: what they show is drawn once.
     known = {_look(cell): f"map-{number}" for number, cell in enumerate(_plain_cells(cells))}
-    drawn_once = (f'<g id="{name}">{_shown(*look, x=0.0)}</g>' for look, name in known.items())
+    drawn_once = (
+        f'<g id="{name}">{_shown(*look, x=0.0, width=cell_width)}</g>'
+        for look, name in known.items()
+    )
     parts = [f"<defs>{''.join(shapes)}{''.join(drawn_once)}</defs>"]
     for j, column in enumerate(columns):
-        parts.append(_column_name(column, left + j * CELL_WIDTH, top - 7, slanted))
+        parts.append(_column_name(column, left + j * cell_width, cell_width, top - 7, slanted))
     for i, (name, line) in enumerate(zip(names, cells, strict=True)):
-        down = top + i * CELL_HEIGHT
-        parts.append(text(left - 10, down + CELL_HEIGHT / 2 + 4, name, "end", title=rows[i]))
-        drawn = "".join(_cell(cell, left + j * CELL_WIDTH, known) for j, cell in enumerate(line))
+        down = top + i * cell_height
+        parts.append(text(left - 10, down + cell_height / 2 + 4, name, "end", title=rows[i]))
+        drawn = "".join(
+            _cell(cell, left + j * cell_width, known, cell_width)
+            for j, cell in enumerate(line)
+            if not (compact and cell.tone == "none")
+        )
         place = f'transform="translate(0 {down})"'
         parts.append(f'<g class="m" font-size="14" {place}>{drawn}</g>')
 
-    overhang = max(longest * 0.87 - CELL_WIDTH * 0.7, 0.0) if slanted else 0.0
-    width = round(left + CELL_WIDTH * len(columns) + overhang + 4)
-    height = top + CELL_HEIGHT * len(rows) + 2
-    return _svg(title, width, height, "".join(parts), natural=True)
+    overhang = max(longest * 0.87 - cell_width * 0.7, 0.0) if slanted else 0.0
+    width = round(left + cell_width * len(columns) + overhang + 4)
+    height = top + cell_height * len(rows) + 2
+    return svg_element(title, width, height, "".join(parts), natural=True)
 
 
-def _column_name(name: str, left: float, down: float, slanted: bool) -> str:
+def _column_name(name: str, left: float, cell_width: float, down: float, slanted: bool) -> str:
     if not slanted:
-        return text(left + 0.5 * CELL_WIDTH, down, name, "middle")
-    across = left + 0.3 * CELL_WIDTH
+        return text(left + 0.5 * cell_width, down, name, "middle")
+    across = left + 0.3 * cell_width
     turn = f' transform="rotate(-30 {across:.5g} {down})"'
     return text(across, down, name, "start", extra=turn)
 
@@ -290,9 +323,9 @@ def _look(cell: MapCell) -> tuple[str, str, str]:
     return cell.symbol, cell.word, cell.tone
 
 
-def _cell(cell: MapCell, x: float, known: Mapping[tuple[str, str, str], str]) -> str:
+def _cell(cell: MapCell, x: float, known: Mapping[tuple[str, str, str], str], width: float) -> str:
     if cell.title:
-        inside = f"<title>{escape(cell.title)}</title>" + _shown(*_look(cell), x=x)
+        inside = f"<title>{escape(cell.title)}</title>" + _shown(*_look(cell), x=x, width=width)
     else:
         inside = f'<use href="#{known[_look(cell)]}" x="{x:g}"/>'
     if cell.link:
@@ -300,24 +333,25 @@ def _cell(cell: MapCell, x: float, known: Mapping[tuple[str, str, str], str]) ->
     return f"<g>{inside}</g>" if cell.title else inside
 
 
-def _shown(symbol: str, word: str, tone: str, x: float) -> str:
+def _shown(symbol: str, word: str, tone: str, x: float, width: float) -> str:
     """A symbol and a word on the colour of the tone.
 
     Parameters
     ----------
     symbol, word, tone
         Those of the cell.
-    x
-        Its left side.
+    x, width
+        Its left side and its width.
     """
-    middle = f"{x + CELL_WIDTH / 2:g}"
+    middle = f"{x + width / 2:g}"
     words = escape(symbol)
     if word:
         words += f'<tspan x="{middle}" dy="14" class="s">{escape(word)}</tspan>'
     return f'<use href="#cell-{tone}" x="{x:g}"/><text x="{middle}" y="17">{words}</text>'
 
 
-def _svg(title: str, width: int, height: int, body: str, natural: bool = False) -> str:
+def svg_element(title: str, width: int, height: int, body: str, natural: bool = False) -> str:
+    """Return a drawing of that size with its title; with `natural` it is not scaled to its place."""
     size = f' width="{width}" height="{height}"' if natural else ""
     opening = f'<svg viewBox="0 0 {width} {height}"{size} role="img" fill="currentColor"'
     return f'{opening} font-size="{FONT}"><title>{escape(title)}</title>{body}</svg>'

@@ -97,7 +97,7 @@ def convergence_chart(
     max_points
         The number of points to which a curve is thinned.
     """
-    title = f"{found[0].first.problem}: proven width against {against}"
+    title = f"{found[0].first.problem}: proven gap against {against}"
     curves = [
         _curve(trial, found, traces, styles, against)
         for trial in found
@@ -136,7 +136,7 @@ def _curve(
         x,
         y,
         styles.of(run),
-        title=f"{route(run)}: {run.verdict.name}, width {run.relative_gap:.1e}",
+        title=f"{route(run)}: {run.verdict.name}; gap {run.relative_gap:.1e}",
         hollow=() if run.verdict.conclusive else (True,),
         ended=True,
     )

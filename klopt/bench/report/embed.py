@@ -23,8 +23,8 @@ from klopt.proof.certificate import Verdict
 __all__ = ["embedded", "extracted"]
 
 SCHEMA = 2
-SECONDS = ("build", "solve", "certify", "native_seconds", "wall")
-"""The columns that are rounded to microseconds."""
+SECONDS = ("build", "solve", "certify", "native_seconds", "wall", "cpu", "load")
+"""The columns that are rounded to six decimals."""
 COLUMNS = tuple(field.name for field in fields(Run) if field.name != "log")
 _BLOCK = re.compile(r'<script type="application/json" id="klopt-runs">(.*?)</script>', re.DOTALL)
 

@@ -39,7 +39,7 @@ TONE = {
     Verdict.UNPROVEN: "bad",
 }
 """The name of each verdict's colour in the style sheet."""
-WIDTH = "proven relative width"
+WIDTH = "proven relative gap"
 """The label of axes of accuracy."""
 
 

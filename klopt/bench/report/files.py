@@ -21,7 +21,9 @@ from klopt.bench.report.figures import Figure
 from klopt.bench.report.growth_chart import growth_charts
 from klopt.bench.report.page import PageSource, panels
 from klopt.bench.report.performance_profile import performance_profile
+from klopt.bench.report.status_chart import status_chart
 from klopt.bench.report.styles import styles_of
+from klopt.bench.report.time_chart import time_chart
 from klopt.bench.report.verdict_map import verdict_map
 from klopt.bench.scores import trials
 from klopt.errors import InvalidSettings
@@ -48,7 +50,12 @@ def figures(comparison: PageSource) -> dict[str, Figure]:
     runs = tuple(comparison.runs)
     found = trials(runs)
     styles = styles_of(runs)
-    drawn = [accuracy_chart(found, styles), performance_profile(runs, styles)]
+    drawn = [
+        accuracy_chart(found, styles),
+        performance_profile(runs, styles),
+        time_chart(runs, styles),
+        status_chart(runs, styles),
+    ]
     drawn += growth_charts(runs, styles)
     if found:
         drawn.append(verdict_map(found, links={}))

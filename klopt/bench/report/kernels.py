@@ -23,6 +23,7 @@ from klopt.bench.report.figures import short_name, shown
 from klopt.bench.report.statements import statement_of
 from klopt.bench.report.styles import StyleMap
 from klopt.bench.scores import Trial, route
+from klopt.engine.words import counted
 
 __all__ = ["Learned", "Picture", "block_means", "learned", "thumbnail"]
 
@@ -32,7 +33,7 @@ AGREEMENT = 1e-3
 """The fraction of the largest entry by which arrays may differ and still be called equal."""
 MAX_WEIGHTS = 40
 """Bars of a chart."""
-MAX_BYTES = 36_000
+MAX_BYTES = 16_000
 """Those of all pictures on a page."""
 SHADES = 15
 """Shades between white and either colour."""
@@ -103,7 +104,8 @@ def learned(
         _cut(weights, name),
     ]
     if fit < len(drawn):
-        remarks.append(f"{len(drawn) - fit} pictures are left out to keep the page small.")
+        left_out = counted(len(drawn) - fit, "picture")
+        remarks.append(f"{left_out} left out to keep the page small.")
     return Learned(run.problem, tuple(drawn[:fit]), " ".join(filter(None, remarks)))
 
 
@@ -117,12 +119,19 @@ def _is_matrix(found: FloatArray | None) -> bool:
 
 def _bars(weights: Stored, found: Sequence[Trial], styles: StyleMap) -> list[Picture]:
     top = max((float(np.nanmax(values[:MAX_WEIGHTS])) for _, values in weights), default=1.0)
+    certified = [trial for trial, _ in weights if trial.certified]
+    agreed = len(certified) > 1 and _spread(weights) <= AGREEMENT
     pictures = []
     for trial, values in weights:
+        name = short_name(trial, found)
+        if agreed and trial.certified:
+            if trial is not certified[0]:
+                continue  # the first of those that agree stands for all
+            name = f"all {len(certified)} certified routes"
         heights = np.nan_to_num(values[:MAX_WEIGHTS])
         title = f"{route(trial.first)}: weights"
         svg = bars(heights, title, styles.of(trial.first), top)
-        pictures.append(Picture(short_name(trial, found), svg, trial.certified))
+        pictures.append(Picture(name, svg, trial.certified))
     return pictures
 
 
@@ -170,8 +179,8 @@ def _agreement(stored: Stored, noun: str) -> str:
     if spread <= AGREEMENT:
         return f"The {noun} of all certified routes agree to {spread:.0e} of the largest entry."
     return (
-        f"The {noun} are not unique: certified routes differ by up to {spread:.2g} "
-        "of the largest entry."
+        f"The {noun} of certified routes differ by up to {spread:.2g} of the largest entry; the "
+        "objective does not determine them better at this tolerance."
     )
 
 

@@ -7,6 +7,7 @@ class here has, as that of a plug-in which is not installed, has no statement.
 from __future__ import annotations
 
 from klopt.engine.registry import problems
+from klopt.model.html import formula
 from klopt.model.problem import Statement
 
 __all__ = ["mathml", "statement_of"]
@@ -28,10 +29,4 @@ def mathml(family: str, sense: str) -> str:
     >>> mathml("SoftMargin", "max")[:5], mathml("Unknown", "min")
     ('<math', '')
     """
-    latex = statement_of(family).latex
-    if not latex:
-        return ""
-    from latex2mathml.converter import convert
-
-    goal = r"\max" if sense == "max" else r"\min"
-    return str(convert(latex.replace("GOAL", goal), display="block"))
+    return formula(statement_of(family).latex, sense)

@@ -37,7 +37,7 @@ def styles_of(runs: Sequence[Run]) -> StyleMap:
     often = Counter(run.backend for run in runs)
     order = sorted(often, key=lambda name: (-often[name], name))
     backends = {
-        name: Style(slot=-1, colour=i % len(COLOURS), dash=i // len(COLOURS))
+        name: Style(slot=-1, colour=i % len(COLOURS), dash=i // len(COLOURS), solver=i)
         for i, name in enumerate(order)
     }
     slots: dict[tuple[str, int], Style] = {}

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 
 from jinja2 import Environment as Jinja, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-__all__ = ["policy", "template"]
+__all__ = ["policy", "short", "template"]
 
 
 def template(name: str) -> Template:
@@ -27,8 +28,21 @@ def template(name: str) -> Template:
     )
     jinja.trim_blocks = jinja.lstrip_blocks = True
     jinja.filters["svg"] = Markup  # only ever applied to what klopt has drawn
+    jinja.filters["short"] = short
     jinja.globals["policy"] = policy
     return jinja.get_template(name)
+
+
+def short(value: float) -> str:
+    """Return two digits of a number, written out where that is no longer.
+
+    >>> short(1234.5), short(1.68), short(3e7), short(float("inf"))
+    ('1200', '1.7', '3e+07', '∞')
+    """
+    if math.isinf(value):
+        return "∞"
+    rounded = float(f"{value:.2g}")
+    return f"{rounded:g}"
 
 
 def policy(style: str, *scripts: str, workers: bool = False) -> str:

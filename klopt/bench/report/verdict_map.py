@@ -12,9 +12,12 @@ from klopt.bench.trials import Trial, route
 __all__ = ["verdict_map"]
 
 CAPTION = (
-    "Each cell is the best formulation of a backend. ! marks a claim of the backend that klopt "
-    "could not confirm, also where it made a second one; – marks a backend that was not run."
+    "How to read this: the best result of each solver on each problem. ! marks a status of "
+    "optimality whose gap exceeded the tolerance, perhaps only at the first attempt; an empty cell "
+    "or – a solver that was not run on the problem."
 )
+MAX_WORDY = 12
+"""Solvers up to which cells have words beside their symbols."""
 
 
 def verdict_map(found: Sequence[Trial], links: Mapping[str, str]) -> Figure:
@@ -22,12 +25,17 @@ def verdict_map(found: Sequence[Trial], links: Mapping[str, str]) -> Figure:
 
     `links` says where a click on a run's cell leads, by the run's key.
     """
-    title = "Verdicts: problem by backend"
+    title = "Verdicts: problem by solver"
     problems = list(dict.fromkeys(trial.first.problem for trial in found))
     often = Counter(trial.first.backend for trial in found)
     backends = sorted(often, key=lambda name: (-often[name], name))
     cells = [[_cell(problem, name, found, links) for name in backends] for problem in problems]
-    return Figure("verdicts", title, CAPTION, heat_map(problems, backends, cells, title))
+    return Figure(
+        "verdicts",
+        title,
+        CAPTION,
+        heat_map(problems, backends, cells, title, compact=len(backends) > MAX_WORDY),
+    )
 
 
 def _cell(problem: str, backend: str, found: Sequence[Trial], links: Mapping[str, str]) -> MapCell:

@@ -38,6 +38,8 @@ SHORTEST_LOG = 120
 LONGEST_LOG = 4000
 """The bounds of what one log gets."""
 MAX_NOTES_CHARACTERS = 1200
+MAX_NATIVE_CHARACTERS = 40
+"""Of a solver's own status in the table; its details have all of it."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,13 @@ class ResultRow:
     """One line of the results: all repeats of a route at a tolerance."""
 
     anchor: str
+    plain: bool
+    """Whether the line itself is all that the page has about the run."""
     style: Style
     route: str
     says: str
+    native: str
+    """The solver's own words, where they are others."""
     verdict: str
     symbol: str
     tone: str
@@ -71,6 +77,7 @@ class ResultGroup:
     """The results on one problem."""
 
     problem: str
+    family: str
     known: str
     agree: bool
     rows: tuple[ResultRow, ...]
@@ -93,6 +100,7 @@ class RunDetail:
     anchor: str
     problem: str
     route: str
+    solver: int
     verdict: str
     symbol: str
     tone: str
@@ -127,7 +135,7 @@ def groups(
         rows = [_row(trial, write, styles, anchors, winners) for trial in sorted(own, key=_order)]
         interval = f"{write(agreed.lower)} ≤ optimum ≤ {write(agreed.upper)}"
         text = interval if agreed.holds else str(agreed)
-        out.append(ResultGroup(problem, text, agreed.holds, tuple(rows)))
+        out.append(ResultGroup(problem, own[0].first.family, text, agreed.holds, tuple(rows)))
     return tuple(out)
 
 
@@ -146,9 +154,11 @@ def _row(
     total = run.seconds if math.isfinite(run.seconds) else run.wall
     return ResultRow(
         anchor=anchors[run.key],
+        plain=is_plain(trial),
         style=styles.of(run),
         route=route(run),
         says=run.says.words,
+        native="" if run.native.lower() == run.says.words else run.native[:MAX_NATIVE_CHARACTERS],
         verdict=run.verdict.name,
         symbol=SYMBOLS[run.verdict],
         tone=TONE[run.verdict],
@@ -158,7 +168,7 @@ def _row(
         lower=write(run.lower),
         upper=write(run.upper),
         width=_short(run.relative_gap),
-        times=tuple(map(_seconds, (run.build, run.solve, run.certify, total))),
+        times=tuple(map(_seconds, (run.solve, run.certify, total))),
         iterations="–" if run.iterations is None else str(run.iterations),
         memory="–" if run.memory is None else f"{run.memory / 2**20:.0f}",
         tol=f"{run.tol:.0e}",
@@ -227,8 +237,13 @@ def families(found: Sequence[Trial]) -> tuple[FamilyView, ...]:
     return tuple(out)
 
 
-def details(found: Sequence[Trial], anchors: Mapping[str, str]) -> tuple[RunDetail, ...]:
-    """Return all about each line of the results; logs are cut so that the page stays small."""
+def details(
+    found: Sequence[Trial], anchors: Mapping[str, str], styles: StyleMap
+) -> tuple[RunDetail, ...]:
+    """Return all about each line of the results that is not plain.
+
+    Logs are cut so that the page stays small.
+    """
     logged = [trial for trial in found if shown(trial).log]
     # Where logs are many, those of certified runs are of least interest.
     if MIN_LOG_CHARACTERS * len(logged) > MAX_LOG_CHARACTERS:
@@ -237,34 +252,44 @@ def details(found: Sequence[Trial], anchors: Mapping[str, str]) -> tuple[RunDeta
     share = min(max(share, SHORTEST_LOG), LONGEST_LOG)
     alike = len({settings(trial.first) for trial in found}) == 1
     return tuple(
-        _detail(trial, anchors[shown(trial).key], share if trial in logged else 0, alike)
+        _detail(trial, anchors, styles, share if trial in logged else 0, alike)
         for trial in found
+        if trial in logged or not is_plain(trial)
     )
 
 
-def _detail(trial: Trial, anchor: str, max_log: int, alike: bool) -> RunDetail:
+def is_plain(trial: Trial) -> bool:
+    """Return whether the table says all that there is to say: once run, and certified at once."""
+    run = trial.first
+    asked_once = len(trial.runs) == 1 and math.isnan(run.first_gap)
+    return trial.certified and asked_once and not run.notes and not run.log
+
+
+def _detail(
+    trial: Trial, anchors: Mapping[str, str], styles: StyleMap, max_log: int, alike: bool
+) -> RunDetail:
     run = shown(trial)
     said = f"{run.says.words} ({run.native})" if run.native else run.says.words
     residuals = (
         f"primal {_short(run.primal)}, dual {_short(run.dual)}, gap {_short(run.gap_residual)}"
     )
     pairs = [
-        ("it says", said),
+        ("solver status", said),
         ("at first", _first_claim(run)),
-        ("interval", f"[{run.lower:.17g}, {run.upper:.17g}] by {run.proof}"),
+        ("proven interval", f"[{run.lower:.17g}, {run.upper:.17g}] by {run.proof}"),
         ("estimate", _estimate(run)),
-        ("residuals", residuals),
+        ("its residuals", residuals),
         ("seconds", _times(run)),
         ("repeats", _repeats(trial)),
         ("settings", "" if alike else settings(run)),
         ("not enforced", run.unenforced),
         ("notes", run.notes[:MAX_NOTES_CHARACTERS]),
-        ("began", run.began),
     ]
     return RunDetail(
-        anchor=anchor,
+        anchor=anchors[run.key],
         problem=run.problem,
         route=route(run),
+        solver=styles.backends[run.backend].solver,
         verdict=run.verdict.name,
         symbol=SYMBOLS[run.verdict],
         tone=TONE[run.verdict],
@@ -288,7 +313,7 @@ def _tail(log: str, length: int) -> str:
 def _first_claim(run: Run) -> str:
     if math.isnan(run.first_gap):
         return ""
-    proven = f"width {_short(run.first_gap)} was proven"
+    proven = f"a gap of {_short(run.first_gap)} was proven"
     return f"optimal, where {proven}; klopt asked again by a finer tolerance"
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from html import escape
 from time import perf_counter
 from traceback import extract_tb
 from typing import Any
@@ -17,8 +18,10 @@ from zlib import crc32
 
 import numpy as np
 
+from klopt.engine.words import counted
 from klopt.errors import InvalidSettings
 from klopt.model.backend import whole_number
+from klopt.model.html import BAD, GOOD, badge, html_table
 from klopt.papers.theorems.cases import rational, rounded, surely_above
 from klopt.papers.theorems.catalogue import select
 from klopt.papers.theorems.claim import PROVEN_FOR, Case, Check, Claim, Outcome
@@ -27,6 +30,8 @@ from klopt.papers.theorems.proofs.proof import Proof
 
 __all__ = ["Finding", "Verification", "examine", "proven", "replay", "verify", "verify_claims"]
 
+MAX_ROWS = 60
+"""Findings up to which a notebook shows all of them."""
 MAX_DRAWS_PER_TRIAL = 5
 """Draws per trial asked for, of which those that meet the premise are used."""
 SHRINK_DRAWS_PER_SIZE = 25
@@ -107,6 +112,20 @@ class Verification:
         parts += [_counted("remark", self.remarks)] if self.remarks else []
         parts += [_counted("rate", self.methods)] if self.methods else []
         return f"Verification of {'; '.join(parts)}; {len(self.unexpected)} unexpected"
+
+    def _repr_html_(self) -> str:
+        word, symbol, colour = ("as expected", "✓", GOOD)
+        if self.unexpected:
+            word, symbol, colour = (f"{len(self.unexpected)} unexpected", "✗", BAD)
+        rows = [
+            (f.claim.name, f.outcome.value, f.claim.expected.value, f.trials, f.claim.says)
+            for f in sorted(self.findings, key=lambda finding: finding.expected)
+        ]
+        heads = ["claim", "found", "expected", "trials", "statement"]
+        title = f"<p>{badge(word, symbol, colour)} {escape(repr(self))}</p>"
+        left = len(rows) - MAX_ROWS
+        more = f"<p>{counted(left, 'more finding')}</p>" if left > 0 else ""
+        return title + html_table("", heads, rows[:MAX_ROWS]) + more
 
 
 def _counted(word: str, findings: Sequence[Finding]) -> str:
