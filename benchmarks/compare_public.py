@@ -30,7 +30,6 @@ from klopt.bench.scores import (
     fastest,
     route,
     scores,
-    shift_of,
     trials,
     verdict_sentence,
 )
@@ -50,17 +49,17 @@ def backends(runs: Sequence[Run]) -> list[str]:
     header = (
         "backend | instances | "
         + " | ".join(f"{level:.0e}" for level in LEVELS)
-        + " | confirmed | fastest | mean s | mean width"
+        + " | status confirmed | fastest alone | x fastest | mean gap"
     )
     rows = [
         (
             score.backend,
             score.taken,
             *(f"{rate:.0%}" for rate in score.certified),
-            f"{score.agreed} of {score.claimed}",
-            score.wins,
-            f"{score.seconds:.3g}",
-            f"{score.width:.0e}",
+            f"{score.status.confirmed} of {score.status.claimed}",
+            score.alone,
+            f"{score.ratio:.2g}",
+            f"{score.gap:.0e}",
         )
         for score in scores(runs)
     ]
@@ -96,9 +95,10 @@ def page(
 ) -> list[str]:
     """Return the lines of the summary."""
     runs = comparison.runs
-    false = [run for run in runs if run.honest is False]
+    false = [run for run in runs if run.status_confirmed is False]
     broken = [str(found) for found in agreement(runs).values() if not found.holds]
     against = [run for run in runs if wrong(run, known[run.problem])]
+    judged = sum(run.status_confirmed is not None for run in runs)
     env = comparison.environment
     return [
         "# Backends compared on public instances",
@@ -111,11 +111,11 @@ def page(
         "",
         f"Every capable backend, once, on the first formulation that it takes; {seconds:g} s for each run, tol 1e-06. "
         "The columns 1e-03, 1e-06 and 1e-09 say on what share of its instances klopt proved an optimum "
-        "to that relative gap (or that there is no optimum), *confirmed* how many claims of optimal, infeasible or "
-        "unbounded agree with the verdict (where klopt asked again with a smaller tolerance, both count), *fastest* on "
-        "how many instances it was the fastest certified backend. *mean s* is the "
-        f"geometric mean of the seconds, shifted by {shift_of(runs):.2g} s, failures charged the limit; *mean width* "
-        "that of the relative gaps proven. Backends that took other instances cannot be compared by their means. "
+        "to that relative gap (or that there is no optimum), *status confirmed* how many claims of optimal, "
+        "infeasible or unbounded agree with the verdict (where klopt asked again by a smaller tolerance, both count), "
+        "*fastest alone* on how many instances it was the fastest certified backend and none tied with it. "
+        "*x fastest* is the geometric mean of its time over that of the fastest certified backend, on instances that "
+        "several took, failures charged the limit; *mean gap* that of the relative gaps proven. "
         "Other programs were running at the same time: read the times as indications.",
         "",
         *backends(runs),
@@ -128,7 +128,7 @@ def page(
             for run in against
         ),
         "",
-        f"## Runs with a claim that is not confirmed ({len(false)} of {sum(run.honest is not None for run in runs)})",
+        f"## Runs whose status is not confirmed ({len(false)} of {judged})",
         "",
         *(f"- {text}" for text in map(claim, false)),
         "",
@@ -149,14 +149,17 @@ def claim(run: Run) -> str:
     """Return in one line what a backend said and what is proven."""
     ends = f"[{run.lower:.9g}, {run.upper:.9g}]"
     if run.only_first_false:
-        wide = run.claimed_width / run.tol
         first = "no finite interval"
-        if math.isfinite(wide):
-            first = f"an interval {wide:.2g} times as wide as asked for"
-        return f"{route(run)} first says optimal on {run.problem} with {first}; asked again, it proves {ends}"
-    if math.isfinite(run.relative_width):
-        ends += f", {run.relative_width / run.tol:.2g} times as wide as asked for"
-    return f"{route(run)} says {run.says.words} on {run.problem}; klopt proves {run.verdict.name}, {ends}"
+        if math.isfinite(run.first_gap):
+            first = f"a proven gap of {run.first_gap:.1e}"
+        said = f"{route(run)} first reports optimal on {run.problem} with {first}"
+        return f"{said}; asked for more digits, it proves {ends}"
+    if math.isfinite(run.relative_gap):
+        ends += f", gap {run.relative_gap:.1e}"
+    native = f"{run.says.words} ({run.native})"
+    return (
+        f"{route(run)} reports {native} on {run.problem}; klopt proves {run.verdict.name}, {ends}"
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:

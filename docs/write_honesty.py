@@ -52,8 +52,8 @@ that holds in exact arithmetic, never against another solver.
 
 How to read it:
 
-- **Statuses are quoted as CVXPY has them.** `optimal_inaccurate` is an honest word: the solver says itself that it
-  did not reach its tolerance, and it is counted apart.
+- **Statuses are quoted as CVXPY has them.** `optimal_inaccurate` is no claim of optimality: the solver says itself
+  that it did not reach its tolerance, and it is counted apart.
 - **A solver is asked for its own default tolerance**, which is not the {tol:g} of the proof. Beside one that is
   asked for 1e-5, an error of 1e-6 is what it promises. The tables say how far off an answer is; whether that is
   far is for the reader to say.

@@ -49,16 +49,18 @@ BYTES_PER_DENSE_ENTRY = 105
 """Of the scaling of a semidefinite cone: measured 105 to 107 on theta1, mcp100 and gpp100."""
 STOPS = {
     "Solved": Stop.OPTIMAL,
-    "AlmostSolved": Stop.OPTIMAL,
+    "AlmostSolved": Stop.ALMOST_OPTIMAL,
     "PrimalInfeasible": Stop.INFEASIBLE,
-    "AlmostPrimalInfeasible": Stop.INFEASIBLE,
+    "AlmostPrimalInfeasible": Stop.STALLED,
     "DualInfeasible": Stop.UNBOUNDED,
-    "AlmostDualInfeasible": Stop.UNBOUNDED,
+    "AlmostDualInfeasible": Stop.STALLED,
     "MaxTime": Stop.TIME_LIMIT,
     "MaxIterations": Stop.ITERATION_LIMIT,
     "InsufficientProgress": Stop.STALLED,
     "CallbackTerminated": Stop.INTERRUPTED,
 }
+NEARLY = {"AlmostPrimalInfeasible": Stop.INFEASIBLE, "AlmostDualInfeasible": Stop.UNBOUNDED}
+"""What the vectors of a status show that claims nothing."""
 NOT_SOLVED_QUICKLY = ("AlmostSolved", "InsufficientProgress", "NumericalError")
 """After these a quick run is followed by a usual one."""
 
@@ -102,7 +104,9 @@ class Clarabel(Backend):
         y = np.array(found.z)
         if order is not None:
             y[order] = y.copy()
-        return claim(STOPS.get(native, Stop.NUMERICAL), x, y, found.iterations, seconds, native)
+        stop = STOPS.get(native, Stop.NUMERICAL)
+        nearly = NEARLY.get(native)
+        return claim(stop, x, y, found.iterations, seconds, native, nearly=nearly)
 
     def memory(self, form: Form) -> float:
         """Return the bytes that Clarabel needs at least: cones of dense matrices become dense blocks."""

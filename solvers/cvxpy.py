@@ -58,8 +58,11 @@ MIN_TOLERANCE = 1e-10
 """The smallest tolerance that a solver is given."""
 STOPS = {
     "optimal": Stop.OPTIMAL,
+    "optimal_inaccurate": Stop.ALMOST_OPTIMAL,
     "infeasible": Stop.INFEASIBLE,
+    "infeasible_inaccurate": Stop.STALLED,
     "unbounded": Stop.UNBOUNDED,
+    "unbounded_inaccurate": Stop.STALLED,
     "infeasible_or_unbounded": Stop.INFEASIBLE_OR_UNBOUNDED,
     "user_limit": Stop.ITERATION_LIMIT,
 }
@@ -131,11 +134,12 @@ class Cvxpy(Backend):
                 native = f"{self.solver or self.name}: {error}"
                 return Answer(Stop.NUMERICAL, seconds=time.perf_counter() - began, native=native)
 
-        stop = STOPS.get(problem.status.removesuffix("_inaccurate"), Stop.NUMERICAL)
+        stop = STOPS.get(problem.status, Stop.NUMERICAL)
         native = f"{chain.solver.name()}: {problem.status}"
         iterations = problem.solver_stats.num_iters
         y = multipliers_of(form, constraints)
-        if stop is Stop.INFEASIBLE:  # some solvers leave their proof in the dual values
+        # Some solvers leave their proof in the dual values.
+        if problem.status in ("infeasible", "infeasible_inaccurate"):
             return Answer(stop, farkas=y, iterations=iterations, seconds=seconds, native=native)
         point = None if x.value is None else np.array(x.value)
         return Answer(stop, point, y, iterations=iterations, seconds=seconds, native=native)

@@ -34,15 +34,18 @@ MAX_ITER = 200
 """The limit of iterations where the user sets none."""
 STOPS = {
     0: Stop.OPTIMAL,
-    10: Stop.OPTIMAL,
     1: Stop.INFEASIBLE,
-    11: Stop.INFEASIBLE,
     2: Stop.UNBOUNDED,
-    12: Stop.UNBOUNDED,
+    # "Close to optimal", "close to primal infeasible", "close to dual infeasible"
+    10: Stop.ALMOST_OPTIMAL,
+    11: Stop.STALLED,
+    12: Stop.STALLED,
     -1: Stop.ITERATION_LIMIT,
     -3: Stop.STALLED,
     -4: Stop.INTERRUPTED,
 }
+NEARLY = {11: Stop.INFEASIBLE, 12: Stop.UNBOUNDED}
+"""What the vectors of an exit flag show that claims nothing."""
 
 
 class Ecos(Backend):
@@ -86,8 +89,10 @@ class Ecos(Backend):
         y = np.empty(form.b.size)
         y[order] = np.concatenate([found["y"][:zero], found["z"]])
         info = found["info"]
-        stop = STOPS.get(info["exitFlag"], Stop.NUMERICAL)
-        return claim(stop, x, y, info["iter"], seconds, info["infostring"])
+        flag = info["exitFlag"]
+        stop = STOPS.get(flag, Stop.NUMERICAL)
+        native = info["infostring"]
+        return claim(stop, x, y, info["iter"], seconds, native, nearly=NEARLY.get(flag))
 
     def memory(self, form: Form) -> float:
         """Return the bytes that ECOS needs at least."""

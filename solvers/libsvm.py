@@ -56,6 +56,10 @@ class Libsvm(Backend):
     def version(self) -> str:
         return "unknown" if self.missing else importlib.metadata.version("scikit-learn")
 
+    def load(self) -> None:
+        """Import the part of scikit-learn that has LIBSVM."""
+        import sklearn.svm  # noqa: F401
+
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
         if settings.raw:
             check_options(self.name, settings.raw, OPTIONS, {})

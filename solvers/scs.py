@@ -88,12 +88,12 @@ RESERVED = {
 STOPS = {
     1: Stop.OPTIMAL,
     -1: Stop.UNBOUNDED,
-    -6: Stop.UNBOUNDED,
     -2: Stop.INFEASIBLE,
-    -7: Stop.INFEASIBLE,
     -3: Stop.STALLED,
     -4: Stop.NUMERICAL,
 }
+NEARLY = {2: Stop.OPTIMAL, -6: Stop.UNBOUNDED, -7: Stop.INFEASIBLE}
+"""What SCS calls inaccurate: a limit was reached, and no looser tolerance was looked at."""
 
 
 class Scs(Backend):
@@ -141,9 +141,11 @@ class Scs(Backend):
         if code == scs.SIGINT:
             raise KeyboardInterrupt  # SCS takes the signal for itself
         stop = STOPS.get(code, Stop.NUMERICAL)
-        if code == scs.SOLVED_INACCURATE:
+        nearly = NEARLY.get(code)
+        if nearly is not None:
             stop = Stop.TIME_LIMIT if "time_limit" in native else Stop.ITERATION_LIMIT
-        return claim(stop, found["x"], found["y"], info["iter"], seconds, native)
+        x = found["x"]
+        return claim(stop, x, found["y"], info["iter"], seconds, native, nearly=nearly)
 
     def memory(self, form: Form) -> float:
         """Return the bytes that SCS needs at least."""

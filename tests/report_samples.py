@@ -88,7 +88,7 @@ def a_run(**changes: object) -> Run:
         proof="bracket",
         primal=4.5e-14,
         dual=1.2e-9,
-        gap=5.9e-8,
+        gap_residual=5.9e-8,
         build=0.012,
         solve=0.31,
         certify=0.004,

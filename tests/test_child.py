@@ -43,7 +43,7 @@ def test_the_record_has_what_solve_proves() -> None:
     )
     assert (outcome.trace[-1].lower, outcome.trace[-1].upper) == (run.lower, run.upper)
     np.testing.assert_array_equal(outcome.arrays["alpha"], alone.point.alpha)
-    assert run.memory is None or run.memory > 1e7
+    assert run.memory is None or 0 <= run.memory < 1e8
     assert run.began
 
 

@@ -100,7 +100,7 @@ def test_a_proven_optimum_is_exit_code_0(model: Path) -> None:
     assert done.output.startswith("OPTIMAL")
     assert re.search(r"interval +1 <= optimum <= 1\n", done.output)
     assert re.search(
-        r"route +highs on .*: (less than|about) .* s, the first of \d+ routes", done.output
+        r"solver +highs on .*: first choice of \d+ \((less than|about) .* s\)", done.output
     )
 
 
@@ -117,20 +117,20 @@ def test_a_claim_that_is_not_borne_out_is_exit_code_1(model: Path, tmp_path: Pat
     done = klopt("solve", model, "--backend", backend_file(tmp_path, LIAR))
     assert done.exit_code == 1
     assert done.output.split()[0] in {"FEASIBLE", "UNPROVEN"}
-    assert re.search(r"it says +optimal", done.output)
+    assert re.search(r"its status +optimal", done.output)
     assert "advice" in done.output
 
 
 def test_verbose_explains_in_full(model: Path) -> None:
-    assert "both computed by klopt" in klopt("solve", model, "-v").output
-    assert "both computed by klopt" not in klopt("solve", model).output
+    assert "solver status: optimal" in klopt("solve", model, "-v").output
+    assert "solver status: optimal" not in klopt("solve", model).output
 
 
 def test_a_backend_in_a_file_runs_in_a_child_process_too(model: Path, tmp_path: Path) -> None:
     crash = backend_file(tmp_path, "import os; os.abort()")
     done = klopt("solve", model, "--backend", crash, "--isolate")
     assert done.exit_code == 1
-    assert re.search(r"it says +crashed", done.output)
+    assert re.search(r"its status +crashed", done.output)
 
 
 def test_native_options_reach_the_backend(model: Path) -> None:
@@ -312,7 +312,7 @@ def test_every_command_prints_one_json_document(model: Path) -> None:
     ):
         done = klopt(*arguments, "--json")
         document = strict(done.stdout)
-        assert document["schema"] == 2
+        assert document["schema"] == 3
         assert document["command"] == arguments[0]
         assert document["klopt"]
 
@@ -485,3 +485,50 @@ def test_check_backend_is_exit_code_0_where_none_does() -> None:
     done = klopt("check-backend", "explicit")
     assert done.exit_code == 0, done.output
     assert re.search(r"explicit: .*\d+ passed", done.output)
+
+
+# Help, plans, starts
+
+
+def test_the_help_is_in_groups_that_hold_every_command_once() -> None:
+    text = klopt("--help").output
+    listed = [
+        line.split()[0]
+        for line in text.partition("Solve and prove:")[2].splitlines()
+        if line.startswith("  ")
+    ]
+    assert sorted(listed) == sorted(main.commands)
+    assert "Commands:" not in text, "a command without a group"
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_plan_counts_what_it_refuses_and_lists_it_on_request() -> None:
+    short = klopt("plan", "SoftMargin").output
+    listed = klopt("plan", "SoftMargin", "--refused").output
+    assert "klopt plan --refused" in short
+    assert "no second-order cones" in listed
+    assert "needs second-order cones" not in listed
+    assert len(listed.splitlines()) > 2 * len(short.splitlines())
+
+
+def test_a_solve_starts_from_what_another_has_written(tmp_path: Path) -> None:
+    point = tmp_path / "point.json"
+    first = klopt("solve", "SoftMargin", "--backend", "active_set", "--json")
+    point.write_text(first.output)
+    again = klopt("solve", "SoftMargin", "--backend", "active_set", "--start", point, "--json")
+    assert again.exit_code == 0
+    assert strict(again.output)["iterations"] < strict(first.output)["iterations"]
+
+    refused = klopt("solve", "SoftMargin", "--start", tmp_path / "point.txt")
+    assert refused.exit_code == 2
+    assert "expected .npz or .json" in refused.output
+
+
+def test_a_backend_that_lies_in_a_file_here_is_pointed_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("klopt_mine.py").write_text("")
+    refused = klopt("solve", "LP", "--backend", "mine")
+    assert refused.exit_code == 2
+    assert "the file klopt_mine.py is here: name it" in " ".join(refused.output.split())

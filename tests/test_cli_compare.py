@@ -294,3 +294,53 @@ def _count(store: Path) -> int:
             return len(found.keys())
     except Exception:  # it is being made
         return 0
+
+
+# A page that is watched, and one that is opened
+
+
+def test_a_page_that_is_watched_is_rewritten_as_runs_finish(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page is there after the first run and asks to be loaded again; at the end it does not."""
+    import webbrowser
+
+    from klopt.cli import comparisons
+
+    page = tmp_path / "page.html"
+    seen: list[tuple[int, str]] = []
+
+    def opened(address: str) -> bool:
+        assert address == page.resolve().as_uri()
+        return True
+
+    class Watching(comparisons._LivePage):
+        def __call__(self, so_far: Any) -> None:
+            self.next = 0.0
+            super().__call__(so_far)
+            seen.append((len(so_far().runs), page.read_text(encoding="utf-8")))
+
+    monkeypatch.setattr(webbrowser, "open", opened)
+    monkeypatch.setattr(comparisons, "_LivePage", Watching)
+    store = tmp_path / "r.db"
+    asked = ("LP", "--backend", "highs", "--repeat", 3, "--time", "20s", "--store", store)
+    done = klopt("compare", *asked, "-o", page, "--watch", "--open")
+    assert done.exit_code == 0, done.output
+    assert [count for count, _ in seen] == [1, 2, 3]
+    assert all('http-equiv="refresh"' in text for _, text in seen)
+    assert 'http-equiv="refresh"' not in page.read_text(encoding="utf-8")
+    assert sorted(path.suffix for path in tmp_path.iterdir() if path.suffix == ".part") == []
+
+
+def test_watching_needs_a_page() -> None:
+    done = klopt("compare", "LP", "--watch")
+    assert done.exit_code == 2
+    assert "add -o FILE.html" in done.output
+
+
+def test_problems_that_a_backend_takes_none_of_are_told_together(tmp_path: Path) -> None:
+    asked = ("LP", "--sizes", "2,3,4,5", "--backend", "highs,libsvm", *QUICK)
+    done = klopt("compare", *asked, "--store", tmp_path / "r.db")
+    assert done.output.count("left out") == 1
+    flat = " ".join(done.output.split())
+    assert "no formulation of LP n=2, LP n=3, LP n=4 and 1 more is for libsvm" in flat

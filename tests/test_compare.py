@@ -79,7 +79,7 @@ def test_every_capable_backend_runs_on_every_problem_as_often_as_asked(small: Co
 
 def test_every_answer_is_certified_by_the_same_rule(small: Comparison) -> None:
     assert {run.verdict for run in small.runs} == {Verdict.OPTIMAL}
-    assert all(run.relative_width <= 1e-6 for run in small.runs)
+    assert all(run.relative_gap <= 1e-6 for run in small.runs)
     for problem, value in (("line", 1.0), ("machine", klopt.solve(SVM, tol=1e-9).value)):
         assert all(
             run.lower - 1e-9 <= value <= run.upper + 1e-9
@@ -94,7 +94,9 @@ def test_time_is_split_and_measured_inside_the_child(small: Comparison) -> None:
         assert run.seconds == run.build + run.solve + run.certify <= run.wall
         assert run.threads == 1
         assert run.memory is not None
-        assert 1e7 < run.memory < 1e10
+        assert 0 <= run.memory < 1e8, "what a small run takes, not what its child holds"
+        assert run.cpu > 0
+        assert run.load >= 0
 
 
 def test_home_made_backends_stream_a_trace_and_native_ones_give_their_end(
@@ -354,7 +356,7 @@ def test_an_uncertified_run_is_never_the_fastest(doubtful: Comparison) -> None:
     lines = doubtful.table().splitlines()
     rows = [line.split()[0] for line in lines if line.startswith(("liar", "clarabel"))]
     assert rows == ["clarabel", "liar"]
-    assert any("liar on" in line and "says optimal" in line for line in lines)
+    assert any("liar on" in line and "reports optimal" in line for line in lines)
     assert not any("fastest" in line and "liar" in line for line in lines)
 
 
@@ -377,16 +379,18 @@ def test_a_first_claim_that_a_second_run_mends_was_still_false() -> None:
     hasty, highs = comparison.runs
     assert hasty.says is Stop.OPTIMAL
     assert hasty.verdict is Verdict.OPTIMAL
-    assert hasty.first_width > 10 * hasty.tol
-    assert (hasty.claims, hasty.honest) == ((False, True), False)
-    assert (highs.claims, highs.honest) == ((True,), True)
-    assert np.isnan(highs.first_width)
-    assert {score.backend: (score.agreed, score.claimed) for score in comparison.scores} == {
+    assert hasty.first_gap > 10 * hasty.tol
+    assert (hasty.claims, hasty.status_confirmed) == ((False, True), False)
+    assert (highs.claims, highs.status_confirmed) == ((True,), True)
+    assert np.isnan(highs.first_gap)
+    assert {
+        score.backend: (score.status.confirmed, score.status.claimed) for score in comparison.scores
+    } == {
         "hasty": (1, 2),
         "highs": (1, 1),
     }
-    assert "hasty on dual QP said optimal with an interval" in " ".join(comparison.table().split())
-    assert "hasty on dual QP first said optimal on line with an interval" in repr(comparison)
+    assert "hasty on dual QP reported optimal; proven gap" in " ".join(comparison.table().split())
+    assert 'hasty (dual QP) on line first reported "optimal", proven gap' in repr(comparison)
 
 
 def test_a_home_made_method_gives_its_bounds_on_the_way() -> None:
@@ -425,7 +429,7 @@ def test_runs_that_prove_nothing_are_kept_too(doubtful: Comparison) -> None:
     (run,) = (run for run in doubtful.runs if run.backend == "liar")
     assert run.says is Stop.OPTIMAL
     assert not run.verdict.conclusive
-    assert run.honest is False
+    assert run.status_confirmed is False
 
 
 def test_a_frame_has_a_row_for_each_run(small: Comparison) -> None:

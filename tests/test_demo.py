@@ -51,9 +51,10 @@ def test_what_is_printed_fits_and_ends_with_a_summary_and_the_path(
 ) -> None:
     print_demo(comparison, page)
     said = capsys.readouterr().out
+    assert said.startswith("certified "), "the story comes first"
     rows = [line for line in said.splitlines() if str(page.parent) not in line]
     assert max(map(len, rows)) <= 80
-    for label in ("proven", "fast", "claims", "page"):
+    for label in ("certified", "fastest", "statuses", "page"):
         assert any(line.startswith(f"{label} ") for line in rows + said.splitlines())
     flat = " ".join(said.split())
     assert all(" ".join(lesson.split()) in flat for lesson in summary_lines(comparison.runs))

@@ -21,8 +21,8 @@ from klopt.bench.scores import (
     agreement,
     estimated,
     fastest,
-    honesty,
     scores,
+    status_scores,
     trials,
     verdict_sentence,
 )
@@ -283,13 +283,14 @@ def test_an_estimate_is_neither_certified_nor_a_false_claim() -> None:
     assert [trial.certified for trial in trials(runs)] == [False, True, False]
     assert [trial.estimated for trial in trials(runs)] == [True, False, True]
     assert estimated(runs) == {"a": 1, "b": 1}
-    assert honesty(runs) == {"a": (1, 1), "b": (0, 0)}
+    counts = {name: (s.confirmed, s.claimed) for name, s in status_scores(runs).items()}
+    assert counts == {"a": (1, 1), "b": (0, 0)}
     assert {problem: run.backend for problem, run in fastest(runs).items()} == {"Q": "a"}
     assert [(score.backend, score.estimated) for score in scores(runs)] == [("a", 1), ("b", 1)]
     assert guessed().value == 1.0 + 1e-8
     assert guessed(sense="max").value == 1.0
-    assert guessed().honest is None
-    assert guessed(says=Stop.INFEASIBLE).honest is False
+    assert guessed().status_confirmed is None
+    assert guessed(says=Stop.INFEASIBLE).status_confirmed is False
 
 
 def test_another_formulation_that_certifies_leaves_nothing_estimated() -> None:

@@ -71,7 +71,7 @@ def test_csv_has_one_row_for_each_run_and_empty_cells_for_what_is_not_known() ->
     table = list(csv.DictReader(io.StringIO(to_csv(RUNS), newline="")))
     assert len(table) == 2
     assert tuple(table[0]) == COLUMNS
-    assert table[0]["iterations"] == table[0]["gap"] == ""
+    assert table[0]["iterations"] == table[0]["gap_residual"] == ""
     assert (table[1]["iterations"], table[1]["lower"], table[1]["verdict"]) == (
         "7",
         "-inf",
@@ -82,11 +82,11 @@ def test_csv_has_one_row_for_each_run_and_empty_cells_for_what_is_not_known() ->
 
 def test_json_is_one_document_with_a_schema() -> None:
     found = json.loads(to_json(RUNS))
-    assert (found["schema"], found["command"]) == (2, "export")
+    assert (found["schema"], found["command"]) == (3, "export")
     assert found["runs"][0]["upper"] == RUNS[0].upper
     assert found["runs"][1]["lower"] == "-inf"
-    assert found["runs"][0]["gap"] is None
-    assert found["runs"][0]["honest"] is True
+    assert found["runs"][0]["gap_residual"] is None
+    assert found["runs"][0]["status_confirmed"] is True
 
 
 def test_the_suffix_chooses_the_format(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from scipy import sparse
 import klopt
 from klopt.cli.main import main
 from klopt.engine import memory
-from klopt.engine.memory import available_memory, memory_refusal
+from klopt.engine.memory import MemoryRise, available_memory, memory_refusal
 from klopt.engine.registry import backend_named
 from klopt.model.backend import Stop
 from klopt.model.forms import Form
@@ -237,3 +237,20 @@ def test_the_limit_of_the_address_space_is_gone_after_the_block() -> None:
         if memory.limits_are_enforced():
             assert resource.getrlimit(resource.RLIMIT_AS) != before
     assert resource.getrlimit(resource.RLIMIT_AS) == before
+
+
+def rise_of(megabytes: int) -> int | None:
+    rise = MemoryRise()
+    held = np.ones(megabytes * 2**17)
+    held += 1
+    return rise.bytes()
+
+
+@pytest.mark.skipif(rise_of(1) is None, reason="the system does not tell")
+def test_the_memory_of_a_run_is_its_own_not_what_an_earlier_one_has_left() -> None:
+    large = rise_of(120)
+    small = rise_of(1)
+    assert large is not None
+    assert small is not None
+    assert 120 * 2**20 <= large < 180 * 2**20
+    assert small < 20 * 2**20

@@ -410,6 +410,7 @@ PAIR = (1.0, -1.0)
     [
         (([], PAIR, 1.0), "kernels is empty; give one kernel at least"),
         ((np.zeros((2, 2, 0)), PAIR, 1.0), "kernels is empty"),
+        ((np.zeros((7, 2, 2)), PAIR, 1.0), "with the kernels first; expected .*moveaxis"),
         ((I2, PAIR, 1.0), r"kernels is a ndarray of shape \(2, 2\); expected a list"),
         (("K", PAIR, 1.0), "kernels is a str; expected a list"),
         (

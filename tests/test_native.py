@@ -73,7 +73,9 @@ def test_known_pairs_are_solved(backend, kind, data):
 @given(data=st.data())
 def test_clarabel_and_highs_reach_eight_digits(backend, kind, data):
     instance = data.draw(known_pairs(kind))
-    answer = optimum(backend, instance.form, tol=1e-8)
+    # Asked for 1e-10, Clarabel may say that it almost got there: what counts is measured.
+    answer = backend.run(instance.form, Settings(tol=1e-8))
+    assert answer.stop in (Stop.OPTIMAL, Stop.ALMOST_OPTIMAL), answer.native
     assert instance.form.measure(answer.x, answer.y).worst <= 1e-8
 
 

@@ -45,7 +45,7 @@ def test_a_route_offers_all_and_a_refusal_names_what_is_missing(name) -> None:
         missing = refusal.formulation.needs - refusal.backend.offers
         assert missing
         for feature in missing:
-            assert feature.value in refusal.missing
+            assert f"no {feature.value.removeprefix('a ')}" in refusal.missing
 
 
 @pytest.mark.parametrize(
@@ -129,9 +129,19 @@ def test_expected_times_grow_with_the_program() -> None:
 
 @every_problem
 def test_a_plan_is_the_same_twice_and_fits_eighty_columns(name) -> None:
-    first, second = (klopt.plan(SAMPLES[name]).explain() for _ in range(2))
-    assert first == second
-    assert max(map(len, first.splitlines())) <= 80, first
+    for refused in (False, True):
+        first, second = (klopt.plan(SAMPLES[name]).explain(refused=refused) for _ in range(2))
+        assert first == second
+        assert max(map(len, first.splitlines())) <= 80, first
+
+
+def test_refusals_are_counted_and_listed_on_request() -> None:
+    plan = klopt.plan(SAMPLES["SoftMargin"])
+    short = plan.explain()
+    assert f"refused: {len(plan.refusals)} other pairs: no " in short
+    assert len(short.splitlines()) <= len(plan.routes) + 8
+    listed = plan.explain(refused=True).splitlines()
+    assert sum("  no " in line for line in listed) >= len(plan.refusals)
 
 
 @every_problem
@@ -146,12 +156,12 @@ def columns(text: str, words: tuple[str, ...]) -> list[set[int]]:
 
 def test_the_explanation_lines_up() -> None:
     problem = klopt.problems.QCQP(np.eye(2), [1.0, 1.0], A_ub=[[1.0, 1.0]], b_ub=[1.0])
-    text = klopt.plan(problem).explain()
+    text = klopt.plan(problem).explain(refused=True)
     head, *rest = text.splitlines()
     assert head.startswith("QCQP(1 rows, 0 cones, 2 variables): 3 formulations x ")
     assert "refused" in rest
     assert "  1  " in rest[0]
-    for where in columns("\n".join(rest), ("  less than ", "  needs ")):
+    for where in columns("\n".join(rest), ("  less than ", "  no ")):
         assert len(where) == 1
 
 
@@ -175,7 +185,7 @@ def test_without_any_route_the_plan_says_what_to_install() -> None:
     problem = FormProblem(klopt.ConeForm([1.0], [[-1.0]], [-2.0], klopt.Cones(nonneg=1)))
     text = klopt.plan(problem).explain()
     assert "no route: nothing installed can take any formulation" in text
-    assert "narrow  needs cone programs" in text
+    assert "narrow  no cone programs" in text
     assert "no_such_solver is not installed; pip install no_such_solver" in text
     with pytest.raises(NoRoute, match="pip install no_such_solver"):
         klopt.solve(problem)
@@ -206,7 +216,7 @@ def test_long_names_and_long_refusals_still_fit_eighty_columns() -> None:
     assert max(map(len, text.splitlines())) <= 80, text
     for feature in Feature:
         if feature is not Feature.SADDLE:
-            assert feature.value in " ".join(text.split())
+            assert feature.value.removeprefix("a ") in " ".join(text.split())
 
 
 def test_planning_builds_no_form() -> None:

@@ -212,7 +212,7 @@ def test_a_claim_that_is_not_borne_out_is_marked() -> None:
 
 
 def test_a_first_claim_that_a_second_run_mended_is_marked_and_explained() -> None:
-    text = page(Sample([a_run(first_width=3e-4)]))
+    text = page(Sample([a_run(first_gap=3e-4)]))
     assert "optimal !" in body_rows(text)[0]
     assert "optimal, where width 3.0e-04 was proven; klopt asked again" in text
 

@@ -127,7 +127,7 @@ def test_what_a_backend_has_at_its_time_limit_is_still_certified() -> None:
     assert run.says is Stop.TIME_LIMIT
     assert "ended by klopt" not in run.native
     assert not run.verdict.conclusive
-    assert 0 < run.relative_width < 0.1
+    assert 0 < run.relative_gap < 0.1
 
 
 def test_last_words_and_prints_are_kept(found: Comparison) -> None:

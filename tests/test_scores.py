@@ -16,18 +16,26 @@ from klopt.bench.scores import (
     agreement,
     certified_rate,
     fastest,
+    gap_times,
     growth,
-    honesty,
-    mean_width,
+    leaders,
+    machine_sentence,
+    mean_gap,
+    pairs,
     profile,
+    reference_gap,
     scores,
     shift_of,
     shifted_geometric_mean,
+    standings,
+    status_scores,
     summary_lines,
     taken,
     trials,
     verdict_sentence,
 )
+from klopt.bench.table import gap_table
+from klopt.engine.format import console
 from klopt.model.backend import Stop
 from klopt.proof.certificate import Verdict
 
@@ -241,9 +249,10 @@ def test_rates_go_by_the_width_that_is_proven() -> None:
 def test_rates_fall_as_the_width_does(runs: list[Run]) -> None:
     for score in scores(runs):
         assert sorted(score.certified, reverse=True) == list(score.certified)
-        assert 0 <= score.agreed <= score.claimed
-        assert score.wins <= score.taken <= score.problems
-        assert 1e-12 <= score.width <= 1
+        assert 0 <= score.status.confirmed <= score.status.claimed
+        assert score.alone + score.tied <= score.taken <= score.problems
+        assert 1e-12 <= score.gap <= 1
+        assert math.isnan(score.ratio) or score.ratio > 0
 
 
 def test_one_repeat_that_fails_takes_the_certificate_of_all() -> None:
@@ -252,31 +261,57 @@ def test_one_repeat_that_fails_takes_the_certificate_of_all() -> None:
     assert not fastest(runs)
 
 
-def test_honesty_counts_claims_and_those_borne_out() -> None:
+def confirmed(runs: list[Run], backend: str = "a") -> tuple[int, int]:
+    score = status_scores(runs)[backend]
+    return score.confirmed, score.claimed
+
+
+def test_claims_are_counted_and_those_that_are_confirmed() -> None:
     runs = [
         made_run(),
         failed(problem="Q"),
         failed(problem="R", says=Stop.TIME_LIMIT),
         made_run(problem="S", says=Stop.INFEASIBLE),
     ]
-    assert honesty(runs)["a"] == (1, 3)
+    assert confirmed(runs) == (1, 3)
     assert taken(runs)["a"] == 4
-    mended = made_run(problem="T", first_width=1e-4)
-    assert honesty([*runs, mended])["a"] == (2, 5)
+    mended = made_run(problem="T", first_gap=1e-4)
+    assert confirmed([*runs, mended]) == (2, 5)
+    almost = failed(problem="U", says=Stop.ALMOST_OPTIMAL)
+    assert confirmed([*runs, almost]) == (1, 3)
+    assert status_scores([*runs, almost])["a"].almost == 1
+
+
+def test_how_far_off_a_claim_of_optimality_is_proven_gap_over_tolerance() -> None:
+    runs = [
+        made_run(problem="P", lower=0.0, upper=0.0),
+        made_run(problem="Q", verdict=Verdict.FEASIBLE, lower=-3e-6, upper=0.0),
+        failed(problem="R"),
+        failed(problem="S", says=Stop.ALMOST_OPTIMAL),
+        made_run(problem="T", lower=0.0, upper=0.0, first_gap=5e-5),
+        made_run(problem="U", verdict=Verdict.INFEASIBLE, lower=math.inf, upper=math.inf),
+        made_run(problem="V", verdict=Verdict.INFEASIBLE, says=Stop.INFEASIBLE),
+    ]
+    score = status_scores(runs)["a"]
+    assert score.excess == pytest.approx((0.0, 0.0, 3.0, 50.0, math.inf, math.inf))
+    assert score.missed == score.excess[2:]
+    assert score.quantile(0.5) == pytest.approx(3.0)
+    assert score.quantile(0.9) == math.inf
+    assert (score.confirmed, score.claimed) == (3, 7)
 
 
 def test_a_corrected_claim_is_reported_only_where_there_is_no_worse_one() -> None:
-    mended = made_run(problem="T", first_width=1e-4)
+    mended = made_run(problem="T", first_gap=1e-4)
     assert (
-        "a on primal first said optimal on T with an interval 100 times as wide"
+        'a (primal) on T first reported "optimal", proven gap 1.0e-04 at tol 1e-06'
         in summary_lines([mended])[2]
     )
     assert (
-        "a on primal says optimal on Q, but nothing confirms it"
+        'a (primal) on Q reported "optimal", nothing proves it'
         in summary_lines([mended, failed(problem="Q")])[2]
     )
-    late = made_run(problem="T", first_width=1e-4, says=Stop.TIME_LIMIT)
-    assert "asked again, it said time limit." in summary_lines([late])[2]
+    late = made_run(problem="T", first_gap=1e-4, says=Stop.TIME_LIMIT)
+    assert 'asked for more digits: "time limit".' in summary_lines([late])[2]
 
 
 def test_runs_under_other_limits_are_no_repeats() -> None:
@@ -304,7 +339,7 @@ def test_a_claim_about_the_dual_form_is_told_in_the_terms_of_the_problem(backend
         Task(infeasible, "P", "d", "dual", backend_named(backend), Settings(time_limit=10.0))
     ).run
     assert (run.says, run.verdict) == (Stop.INFEASIBLE, Verdict.INFEASIBLE)
-    assert honesty([run])[backend] == (1, 1)
+    assert confirmed([run], backend) == (1, 1)
 
 
 def test_a_claim_that_a_proof_refutes_is_told_with_the_proof() -> None:
@@ -316,13 +351,13 @@ def test_a_claim_that_a_proof_refutes_is_told_with_the_proof() -> None:
         proof="farkas",
     )
     assert verdict_sentence([run]).endswith(
-        "a on primal says optimal on P, but klopt proves it infeasible."
+        'a (primal) on P reported "optimal", klopt proves it infeasible.'
     )
 
 
 def test_a_width_of_zero_is_floored_and_no_interval_counts_as_one() -> None:
     runs = [made_run(problem="P", lower=1.0, upper=1.0), failed(problem="Q")]
-    assert mean_width(runs)["a"] == pytest.approx(1e-6)
+    assert mean_gap(runs)["a"] == pytest.approx(1e-6)
 
 
 def test_the_sentence_names_the_fastest_certified_and_the_false_claim() -> None:
@@ -332,9 +367,7 @@ def test_the_sentence_names_the_fastest_certified_and_the_false_claim() -> None:
     said = verdict_sentence([made_run(backend="a", seconds=0.53), loose])
     assert "1 of 2 routes certify P to 1e-06" in said
     assert "Fastest certified: a on primal, 0.53 s" in said
-    assert (
-        "b on primal says optimal on P, but its interval is 220 times as wide as asked for" in said
-    )
+    assert 'b (primal) on P reported "optimal", proven gap 2.2e-04 at tol 1e-06' in said
 
 
 def test_the_sentence_counts_routes_at_the_strictest_tolerance() -> None:
@@ -362,3 +395,159 @@ def test_nothing_run_is_said_so() -> None:
     assert len(summary_lines([])) == 3
     assert scores([]) == ()
     assert profile([]) == {}
+
+
+def times_of(runs: list[Run], gap: float) -> dict[str, float]:
+    return {found.backend: found.seconds for found in gap_times(runs, gap)}
+
+
+def test_the_time_to_a_gap_is_that_of_the_fastest_run_that_proves_it() -> None:
+    """By hand: a was asked for 1e-3 and for 1e-9, b for 1e-6 only and missed it."""
+    runs = [
+        made_run(backend="a", tol=1e-3, seconds=1.0, lower=0.0, upper=1e-4),
+        made_run(backend="a", tol=1e-9, seconds=7.0, lower=0.0, upper=1e-10),
+        made_run(
+            backend="b", tol=1e-6, seconds=2.0, verdict=Verdict.FEASIBLE, lower=0.0, upper=1e-5
+        ),
+    ]
+    assert times_of(runs, 1e-3) == {"a": 1.0, "b": 2.0}
+    assert times_of(runs, 1e-5)["a"] == 7.0
+    by_backend = {found.backend: found for found in gap_times(runs, 1e-6)}
+    assert (by_backend["a"].seconds, by_backend["a"].tol, by_backend["a"].at_most) == (
+        7.0,
+        1e-9,
+        True,
+    )
+    assert not by_backend["b"].reached
+    assert (by_backend["b"].asked, by_backend["b"].charged) == (True, 60.0)
+    finest = {found.backend: found for found in gap_times(runs, 1e-9)}
+    assert finest["a"].reached
+    assert not finest["a"].at_most
+    assert not finest["b"].asked
+
+
+def test_no_optimum_is_proven_to_every_gap() -> None:
+    run = made_run(verdict=Verdict.INFEASIBLE, lower=math.inf, upper=math.inf, seconds=2.0)
+    assert [times_of([run], level)["a"] for level in LEVELS] == [2.0, 2.0, 2.0]
+
+
+@given(suites())
+def test_a_smaller_gap_never_takes_less_time(runs: list[Run]) -> None:
+    charged = [[found.charged for found in gap_times(runs, level)] for level in LEVELS]
+    for coarse, fine in itertools.pairwise(charged):
+        assert all(a <= b for a, b in zip(coarse, fine, strict=True))
+
+
+@given(suites())
+def test_a_gap_time_is_reached_exactly_where_the_rate_counts_it(runs: list[Run]) -> None:
+    for level in LEVELS:
+        rates = certified_rate(runs, level)
+        for backend, count in taken(runs).items():
+            own = [found for found in gap_times(runs, level) if found.backend == backend]
+            assert sum(found.reached for found in own) == round(rates[backend] * count)
+
+
+def test_times_within_ten_percent_or_within_their_repeats_are_ties() -> None:
+    close = [made_run(backend="a", seconds=1.0), made_run(backend="b", seconds=1.15)]
+    assert [trial.first.backend for trial in leaders(close)["P"]] == ["a", "b"]
+    apart = [made_run(backend="a", seconds=1.0), made_run(backend="b", seconds=1.5)]
+    assert [trial.first.backend for trial in leaders(apart)["P"]] == ["a"]
+    # The repeats of b vary so much that they say nothing.
+    noisy = [made_run(backend="a", repeat=i, seconds=1.0) for i in range(3)]
+    noisy += [made_run(backend="b", repeat=i, seconds=s) for i, s in enumerate((0.9, 1.5, 4.0))]
+    assert [trial.first.backend for trial in leaders(noisy)["P"]] == ["a", "b"]
+    (score_a, score_b) = scores(noisy)
+    assert (score_a.alone, score_a.tied, score_b.tied) == (0, 1, 1)
+    assert "a tie" in verdict_sentence(noisy)
+
+
+def test_two_backends_are_compared_on_what_both_took() -> None:
+    runs = [
+        made_run(problem="P", backend="a", seconds=1.0),
+        made_run(problem="P", backend="b", seconds=2.0),
+        made_run(problem="Q", backend="a", seconds=1.0),
+        failed(problem="Q", backend="b"),
+        made_run(problem="R", backend="b", seconds=0.001),
+        failed(problem="S", backend="a"),
+        failed(problem="S", backend="b"),
+    ]
+    pair = pairs(runs)["a", "b"]
+    assert (pair.faster, pair.equal, pair.slower, pair.common) == (2, 0, 0, 2)
+    assert pairs(runs)["b", "a"].slower == 2
+    by_name = {score.backend: score for score in scores(runs)}
+    # R and S say nothing: one took the first alone, nobody certifies the second.
+    assert by_name["a"].ratio == pytest.approx(1.0)
+    assert by_name["b"].ratio == pytest.approx(math.sqrt(2 * 60))
+
+
+@given(suites())
+def test_pairs_are_mirror_images(runs: list[Run]) -> None:
+    found = pairs(runs)
+    for (one, other), pair in found.items():
+        mirror = found[other, one]
+        assert (pair.faster, pair.equal, pair.slower) == (
+            mirror.slower,
+            mirror.equal,
+            mirror.faster,
+        )
+
+
+def test_means_are_compared_within_a_class_and_on_the_same_problems() -> None:
+    runs = [
+        made_run(problem="P", family="LP", backend="a", seconds=1.0),
+        made_run(problem="Q", family="LP", backend="a", seconds=4.0),
+        made_run(problem="P", family="LP", backend="b", seconds=1.05),
+        made_run(problem="Q", family="LP", backend="b", seconds=4.05),
+        made_run(problem="P", family="LP", backend="c", seconds=0.1),
+        made_run(problem="R", family="SDP", backend="d", seconds=9.0),
+    ]
+    found = standings(runs)
+    names = [(row.backend, row.leads) for row in found["LP"]]
+    assert names == [("a", True), ("b", True), ("c", False)]
+    shift = shift_of(runs)
+    expected = math.sqrt((1 + shift) * (4 + shift)) - shift
+    assert found["LP"][0].seconds == pytest.approx(expected)
+    assert math.isnan(found["LP"][2].seconds)
+    assert [(row.backend, row.problems) for row in found["SDP"]] == [("d", 1)]
+
+
+def test_classes_are_compared_by_the_finest_gap_that_was_asked_for_everywhere() -> None:
+    runs = [made_run(problem="P", tol=1e-9), made_run(problem="P", tol=1e-3), made_run(problem="Q")]
+    assert reference_gap(runs) == 1e-6
+
+
+def test_a_profile_by_proven_gap_does_not_care_what_was_asked_for() -> None:
+    """Both prove 1e-8, one was asked for it and the other for 1e-3: the profile at 1e-6 sees both."""
+    runs = [
+        made_run(backend="a", tol=1e-8, seconds=1.0, lower=0.0, upper=1e-9),
+        made_run(backend="b", tol=1e-3, seconds=2.0, lower=0.0, upper=1e-9),
+    ]
+    found = profile(runs, 1e-6)
+    assert found["a"][0].tolist() == [1.0]
+    assert found["b"][0].tolist() == [2.0]
+    assert found["b"][1].tolist() == [1.0]
+    assert profile(runs)["b"][1].tolist() == [0.5]
+
+
+def test_a_busy_computer_is_named() -> None:
+    quiet = [made_run(load=0.5, cpu=0.98)]
+    assert machine_sentence(quiet).startswith("quiet")
+    assert machine_sentence([made_run(load=0.5, cpu=0.5)]).startswith("busy")
+    assert machine_sentence([made_run(load=3.0, cpu=1.0)]).startswith("busy")
+    assert machine_sentence([made_run()]) == ""
+
+
+def test_the_table_of_gaps_tells_times_counts_and_who_leads() -> None:
+    runs = [
+        made_run(problem="P", backend="a", tol=1e-3, seconds=1.0, lower=0.0, upper=1e-4),
+        made_run(problem="P", backend="a", tol=1e-9, seconds=7.0, lower=0.0, upper=1e-10),
+        made_run(problem="P", backend="b", tol=1e-3, seconds=3.0, lower=0.0, upper=1e-4),
+    ]
+    out = console()
+    with out.capture() as text:
+        out.print(gap_table(runs))
+    rows = [line.split() for line in text.get().splitlines()[2:]]
+    assert rows == [
+        ["LP", "a", "1", "*", "7", "*", "7", "*"],
+        ["b", "3", "0", "of", "1", "0", "of", "1"],
+    ]

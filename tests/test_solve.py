@@ -442,7 +442,7 @@ class TestResult:
     def test_the_explanation_says_what_is_proven_what_is_claimed_and_what_to_do(self) -> None:
         text = klopt.solve(Two(), backend=bad.Liar(), formulation="direct").explain()
         assert text.startswith("Two by liar on direct\n")
-        assert "the backend says: optimal (solved, trust me)" in text
+        assert "solver status: optimal (solved, trust me)" in text
         assert "advice: Read the verdict" in text
 
     @pytest.mark.parametrize("sense", ["min", "max"])
@@ -480,7 +480,7 @@ class TestResult:
         text = repr(klopt.solve(klopt.problems.LP([1.0], A_ub=[[-1.0]], b_ub=[-2.0]), seed=3))
         assert text.startswith("Result OPTIMAL")
         assert "value       2 " in text
-        assert "1 thread(s), seed 3" in text
+        assert "1 thread, seed 3" in text
 
     def test_nothing_is_lost_on_the_way_through_a_pickle(self) -> None:
         problem = klopt.problems.LP([1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-1.0])

@@ -134,7 +134,7 @@ def test_the_schema_is_that_of_the_record(tmp_path: Path) -> None:
     """A field more or less is another schema: change the number when this fails."""
     with Store(tmp_path / "runs.db") as store:
         columns = [row[1] for row in store.database.execute("PRAGMA table_info(runs)")]
-    assert (SCHEMA, len(columns), columns[-1]) == (4, 43, "checksum")
+    assert (SCHEMA, len(columns), columns[-1]) == (5, 45, "checksum")
 
 
 def test_a_store_that_is_not_there_is_not_made_by_reading(tmp_path: Path) -> None:

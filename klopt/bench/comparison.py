@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,8 @@ from klopt.bench.task_list import Target, TaskList, task_list
 from klopt.bench.trials import fastest
 from klopt.bench.worker import FinishedRun
 from klopt.bench.worker_pool import run_all
+from klopt.engine.progress import counting, waiting
+from klopt.engine.words import counted
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Backend, Settings
 
@@ -122,13 +124,25 @@ class Comparison:
         save_figure(self, name, path)
         return Path(path)
 
-    def report(self, path: str | Path) -> Path:
-        """Write the page, one file that needs nothing else, and return its path."""
+    def report(self, path: str | Path, *, refresh: int = 0) -> Path:
+        """Write the page, one file that needs nothing else, and return its path.
+
+        With `refresh` a browser loads it again after so many seconds: for a page that is rewritten.
+        """
         from klopt.bench.report.convergence_chart import rate_bounds
         from klopt.bench.report.page import write_page
 
-        write_page(self, Path(path), rate_bounds(self.runs))
-        return Path(path)
+        target = Path(path)
+        if not refresh:
+            write_page(self, target, rate_bounds(self.runs))
+            return target
+        # Put in place at once: a browser may be reading it.
+        part = target.with_name(f"{target.name}.part")
+        write_page(self, part, rate_bounds(self.runs))
+        text = part.read_text(encoding="utf-8")
+        again = f'<head><meta http-equiv="refresh" content="{refresh}">'
+        part.write_text(text.replace("<head>", again, 1), encoding="utf-8")
+        return part.replace(target)
 
     def to_frame(self) -> Any:
         """Return a pandas frame with one row for each run."""
@@ -163,6 +177,7 @@ def compare(
     resume: bool = True,
     certificates: bool | float = True,
     command: str = "",
+    watch: Callable[[Callable[[], Comparison]], None] | None = None,
 ) -> Comparison:
     """Return the comparison of all capable backends, or of those named, on one problem or many.
 
@@ -199,6 +214,8 @@ def compare(
         take.
     command
         What is noted as the call.
+    watch
+        Called after each finished run with a function that returns the comparison so far.
 
     >>> from klopt.engine.registry import problem_named
     >>> lp = problem_named("LP")(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-1.0])
@@ -211,15 +228,16 @@ def compare(
     if not settings:
         raise InvalidSettings("tol is an empty list; give one tolerance at least")
     run = _runner(jobs)
-    tasks = task_list(
-        problems,
-        backends,
-        formulation=formulation,
-        settings=settings,
-        memory_limit=memory_limit,
-        repeat=repeat,
-        sizes=sizes,
-    )
+    with waiting("reading the problems", wanted=progress):
+        tasks = task_list(
+            problems,
+            backends,
+            formulation=formulation,
+            settings=settings,
+            memory_limit=memory_limit,
+            repeat=repeat,
+            sizes=sizes,
+        )
 
     folder = None
     # A store of its own lives as long as the comparison, which holds the folder (`kept`).
@@ -240,9 +258,20 @@ def compare(
         # In order, a computer that slows down would slow the last backends only.
         random.Random(seed).shuffle(missing)
         with (
-            _progress(progress, len(tasks.tasks), len(reused)) as tell,
+            counting(len(tasks.tasks), wanted=progress, done=len(reused)) as count,
             closing(SharedWork(kept, missing, before)) as work,
         ):
+
+            def so_far() -> Comparison:
+                kept_keys = kept.keys()
+                done = tuple(task for task in tasks.tasks if task.key in kept_keys)
+                return _comparison(kept, replace(tasks, tasks=done), command, reused, folder)
+
+            def tell(each: Run) -> None:
+                count.advance(f"{each.problem}: {each.backend} {each.verdict.name}")
+                if watch is not None:
+                    watch(so_far)
+
             _keep(work, run(work), tell)
             from_others = frozenset(each.key for each in work.from_others)
         return _comparison(kept, tasks, command, reused | from_others, folder)
@@ -330,8 +359,8 @@ def limits_of(runs: Sequence[Run]) -> str:
     limits = sorted({run.memory_limit for run in runs if run.memory_limit})
     memory = "/".join(f"{limit / 1e9:.3g} GB" for limit in limits) or "no memory limit"
     unenforced = next((f" ({run.unenforced})" for run in runs if run.unenforced), "")
-    threads = "/".join(str(count) for count in sorted({run.threads for run in runs}))
-    return f"{seconds} s, {memory}{unenforced}, {threads} thread(s), each run in a child process"
+    threads = " or ".join(counted(each, "thread") for each in sorted({run.threads for run in runs}))
+    return f"{seconds} s, {memory}{unenforced}, {threads}, each run in a child process"
 
 
 def _call(tasks: TaskList, path: Path) -> str:
@@ -370,30 +399,3 @@ def _runner(jobs: Any) -> Callable[[SharedWork], Generator[FinishedRun, None, No
                 client.close()
 
     return rounds
-
-
-@contextmanager
-def _progress(wanted: bool, total: int, done: int) -> Iterator[Callable[[Run], None]]:
-    """A bar on standard error that names the run just finished; nothing where it is no terminal."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not (wanted and console.is_terminal):
-        yield lambda run: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}", markup=False),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        number = bar.add_task("", total=total, completed=done)
-
-        def tell(run: Run) -> None:
-            text = f"{run.problem}  {run.backend} on {run.formulation}  {run.verdict.name}"
-            bar.update(number, advance=1, description=printable(text))
-
-        yield tell

@@ -6,24 +6,18 @@ first solves a small instance, untimed, so that loading a library is not counted
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from klopt.bench.comparison import Comparison, compare
 from klopt.bench.export import rows
 from klopt.bench.store import check_writable
 from klopt.bench.suite import suite
-from klopt.bench.summary import summary_lines, verdict_sentence
-from klopt.bench.table import score_table
-from klopt.bench.trials import Agreement, agreement, fastest, grouped, trials
-from klopt.engine.format import console, lines, table
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from klopt.bench.record import Run
+from klopt.bench.summary import machine_sentence, summary_lines, verdict_sentence
+from klopt.bench.table import class_table
+from klopt.engine.format import console, lines
+from klopt.engine.progress import waiting
 
 __all__ = ["PAGE", "demo_data", "print_demo", "run_demo"]
 
@@ -31,6 +25,8 @@ PAGE = "klopt-report.html"
 TOL = 1e-6
 TIME_LIMIT_S = 3.0
 """That of each run."""
+STORY = ("certified", "fastest", "statuses")
+"""What the lines of the summary are about."""
 CERTIFICATE_S = 0.1
 """For the certificate of one run: the demo is over in a minute."""
 
@@ -60,8 +56,10 @@ def run_demo(
     """
     check_writable(Path(output))
     command = "klopt demo" if size == "demo" else f"klopt demo --size {size}"
+    with waiting("loading the data", wanted=progress):
+        problems = suite(size)
     comparison = compare(
-        suite(size),
+        problems,
         backends,
         tol=TOL,
         time_limit=TIME_LIMIT_S,
@@ -76,16 +74,17 @@ def run_demo(
 
 
 def print_demo(comparison: Comparison, output: str | Path = PAGE) -> None:
-    """Print what is proven of each problem, how each backend did, and a summary."""
+    """Print what the comparison shows, then who is fastest in each class of problems."""
     out = console()
-    out.print(_problems(comparison.runs))
+    runs = comparison.runs
+    out.print(lines(zip(STORY, summary_lines(runs), strict=True)))
     out.print()
-    out.print(score_table(comparison.runs))
+    out.print(class_table(runs))
     out.print()
-    labels = ("proven", "fast", "claims")
-    out.print(lines(zip(labels, summary_lines(comparison.runs), strict=True)))
     kilobytes = Path(output).stat().st_size / 1000
-    out.print(lines([("limits", comparison.limits), ("page", f"{output} ({kilobytes:.0f} kB)")]))
+    closing = [("limits", comparison.limits), ("computer", machine_sentence(runs))]
+    page = f"{output} ({kilobytes:.0f} kB): every run, chart and proof; klopt demo --open shows it"
+    out.print(lines([pair for pair in (*closing, ("page", page)) if pair[1]]))
 
 
 def demo_data(comparison: Comparison, output: str | Path = PAGE) -> Mapping[str, Any]:
@@ -98,27 +97,3 @@ def demo_data(comparison: Comparison, output: str | Path = PAGE) -> Mapping[str,
         "limits": comparison.limits,
         "runs": rows(runs),
     }
-
-
-def _problems(runs: tuple[Run, ...]) -> Table:
-    """One row for each problem: how many routes prove it, its optimum, the fastest route."""
-    proofs = agreement(runs)
-    winners = fastest(runs)
-    heads = ["problem", "proven", "optimum", "width", "fastest", "seconds"]
-    made = table(heads, right=("proven", "optimum", "width", "seconds"))
-    for problem, own in grouped(trials(runs), lambda trial: trial.first.problem).items():
-        count = f"{sum(trial.certified for trial in own)} of {len(own)}"
-        winner = winners.get(problem)
-        first = ("nobody", "-") if winner is None else (winner.backend, f"{winner.seconds:.2g}")
-        made.add_row(problem, count, *_optimum(proofs[problem]), *first)
-    return made
-
-
-def _optimum(proof: Agreement) -> tuple[str, str]:
-    """The optimum and the relative width of its interval."""
-    if not proof.holds:
-        return "ERROR", "-"
-    if not (math.isfinite(proof.lower) and math.isfinite(proof.upper)):
-        return "?", "-"
-    width = (proof.upper - proof.lower) / (1 + abs(proof.upper))
-    return f"{proof.upper:.4g}", f"{width:.0e}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
+import math
 import os
 import platform
 import re
@@ -20,8 +21,9 @@ from functools import cache
 from pathlib import Path
 
 from klopt.engine.registry import backends, broken
+from klopt.engine.words import counted
 
-__all__ = ["Environment", "doctor", "environment"]
+__all__ = ["Environment", "doctor", "environment", "relative_load"]
 
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -29,6 +31,8 @@ THREAD_VARIABLES = (
     "MKL_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
 )
+BUSY_LOAD = 0.5
+"""From this relative load on, times are longer than on an idle computer."""
 TIMEOUT_S = 5
 """What `git` and `sysctl` may take."""
 
@@ -91,7 +95,7 @@ class Environment:
             ("numpy", self.numpy),
             ("scipy", self.scipy),
             ("blas", self.blas),
-            ("processor", f"{self.cpu}, {self.cores} cores usable"),
+            ("processor", f"{self.cpu}, {counted(self.cores, 'core')} usable"),
             ("platform", self.platform),
             ("backends", ", ".join(f"{name} {version}" for name, version in self.backends)),
         ]
@@ -126,6 +130,13 @@ def doctor() -> list[tuple[str, str]]:
     found += [("extra", text) for text in _extras()]
     found += [("broken", f"{item.name}: {_without_folders(item.reason)}") for item in broken()]
     return found
+
+
+def relative_load() -> float:
+    """Return how many processes wanted to run in the last minute for each core; NaN if unknown."""
+    with suppress(AttributeError, OSError):
+        return os.getloadavg()[0] / _cores()
+    return math.nan
 
 
 def _without_folders(text: str) -> str:
@@ -208,11 +219,12 @@ def _threads() -> Iterator[str]:
         yield f"{library} would use {pool['num_threads']}; klopt sets 1"
     said = [f"{name}={os.environ[name]}" for name in THREAD_VARIABLES if name in os.environ]
     yield ", ".join(said) if said else "no variable such as OMP_NUM_THREADS is set"
-    if hasattr(os, "getloadavg"):
-        load = os.getloadavg()[0]
+    load = relative_load()
+    if not math.isnan(load):
         cores = _cores()
-        busy = "; times will be too long" if load > cores / 2 else ""
-        yield f"{load:.1f} processes were running on {cores} cores in the last minute{busy}"
+        busy = "; times will be too long" if load > BUSY_LOAD else ""
+        running = f"{load * cores:.1f} processes were running on {counted(cores, 'core')}"
+        yield f"{running} in the last minute{busy}"
 
 
 def _limits() -> str:

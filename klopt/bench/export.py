@@ -1,7 +1,7 @@
 """Runs as tables for other programs: CSV, JSON and Parquet, one row for each run.
 
-The columns are the fields of `Run` and what follows from them: seconds, relative_width, and honest
-(whether klopt confirms all claims of the backend). In CSV a number that is not known is an empty
+The columns are the fields of `Run` and what follows from them: seconds, relative_gap, and
+status_confirmed (whether klopt confirms all claims of the backend). In CSV a number that is not known is an empty
 cell, in JSON null; infinities are written `inf` and `-inf` in both. Numbers keep all digits, so
 that reading them back gives the same ones. A text that a spreadsheet would take for a formula begins
 with an apostrophe in CSV, and in CSV only.
@@ -24,7 +24,7 @@ from klopt.errors import InvalidSettings
 
 __all__ = ["FORMATS", "cell_text", "rows", "to_csv", "to_frame", "to_json", "write"]
 
-DERIVED = ("seconds", "relative_width", "honest")
+DERIVED = ("seconds", "relative_gap", "status_confirmed")
 _FORMULA = tuple(
     "=+-@\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}\N{FULLWIDTH HYPHEN-MINUS}\N{FULLWIDTH COMMERCIAL AT}"
 )
@@ -93,7 +93,8 @@ def write(runs: Sequence[Run], path: str | os.PathLike[str]) -> int:
 
 
 def _to_parquet(runs: Sequence[Run]) -> bytes:
-    frame = to_frame(runs).astype({"honest": "boolean", "iterations": "Int64", "memory": "Int64"})
+    whole = {"status_confirmed": "boolean", "iterations": "Int64", "memory": "Int64"}
+    frame = to_frame(runs).astype(whole)
     sink = io.BytesIO()
     try:
         frame.to_parquet(sink, index=False)

@@ -8,7 +8,7 @@ not known empty.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite, isinf, isnan, nan
+from math import inf, isfinite, isinf, isnan, nan
 from typing import TypeAlias
 
 from klopt.model.backend import Step, Stop
@@ -32,7 +32,8 @@ class Run:
     formulation, the backend and its version, the settings, the seed, the threads and the number of
     the repeat. `says` is the backend's claim, `verdict` what klopt proves; `lower` <= optimum <=
     `upper` is proven, in the user's units. Seconds are measured inside the child: `build`, `solve` and
-    `certify` by klopt, `native` by the backend itself.
+    `certify` by klopt, `native_seconds` by the backend itself. `load` and `cpu` say how busy the
+    computer was: a time taken beside other work is too long.
     """
 
     key: str
@@ -68,21 +69,26 @@ class Run:
     """An interval that is evidence and no proof, where there is one."""
     primal: float = nan
     dual: float = nan
-    gap: float = nan
+    gap_residual: float = nan
+    """Primal, dual and gap residuals of the backend's own vectors, not klopt's interval."""
     build: float = nan
     solve: float = nan
     certify: float = nan
     native_seconds: float = nan
     wall: float = nan
     """Seconds that the parent waited for the child, however the run ended."""
-    first_width: float = nan
+    cpu: float = nan
+    """Seconds of processor time of the child during the run."""
+    load: float = nan
+    """Processes that wanted to run in the minute before, for each core; 1 is fully busy."""
+    first_gap: float = nan
     """The relative gap of the first claim of optimality, where klopt had to ask again by a finer
     tolerance; NaN where once was enough."""
     promise: float = nan
     """c where a theorem bounds the gap after k iterations by c / k; NaN where there is none."""
     iterations: int | None = None
     memory: int | None = None
-    """Bytes of the child's peak resident memory during the run."""
+    """Bytes by which the child's resident memory rose during the run, at its peak."""
     unenforced: str = ""
     """Limits that this system could not enforce, in words."""
     notes: str = ""
@@ -118,8 +124,13 @@ class Run:
         return self.says is Stop.CRASHED and self.native.startswith(KILLED)
 
     @property
-    def relative_width(self) -> float:
-        """The width of the interval over 1 + |upper|: what `tol` is compared with."""
+    def processor_share(self) -> float:
+        """Processor seconds over seconds: below 1 other work had the processor; NaN if unknown."""
+        return self.cpu / self.seconds if self.seconds > 0 else nan
+
+    @property
+    def relative_gap(self) -> float:
+        """(upper - lower) / (1 + |upper|): the proven optimality gap that `tol` is compared with."""
         if self.lower == self.upper:
             return 0.0
         width = self.upper - self.lower
@@ -131,7 +142,7 @@ class Run:
 
         A first claim of optimality that klopt could not confirm stays false, even where the second
         one is true. A claim of optimality that is only estimated is neither confirmed nor refuted:
-        it is not counted here.
+        it is not counted here. "Almost optimal" and limits are no claims.
         """
         if self.estimated and self.says is Stop.OPTIMAL:
             return ()
@@ -141,24 +152,29 @@ class Run:
             Stop.UNBOUNDED: Verdict.UNBOUNDED,
         }
         last = (meant[self.says] is self.verdict,) if self.says in meant else ()
-        return last if isnan(self.first_width) else (False, *last)
+        return last if isnan(self.first_gap) else (False, *last)
 
     @property
     def only_first_false(self) -> bool:
         """Whether the first of two claims is false and the second, if there is one, is true."""
-        return not isnan(self.first_width) and all(self.claims[1:])
+        return not isnan(self.first_gap) and all(self.claims[1:])
 
     @property
-    def honest(self) -> bool | None:
-        """Whether all claims agree with the verdict; None without a claim that can be judged."""
+    def status_confirmed(self) -> bool | None:
+        """Whether klopt confirms every claim; None without a claim that can be judged."""
         return all(self.claims) if self.claims else None
 
     @property
-    def claimed_width(self) -> float:
-        """The largest relative gap that the backend called optimal."""
-        if isnan(self.first_width):
-            return self.relative_width
-        return max(self.first_width, self.relative_width)
+    def claimed_gaps(self) -> tuple[float, ...]:
+        """The proven relative gap behind each claim of optimality, the first of two first.
+
+        A claim that is only estimated has none, one that klopt refutes has an infinite one.
+        """
+        gaps = () if isnan(self.first_gap) else (self.first_gap,)
+        if self.says is not Stop.OPTIMAL or self.estimated:
+            return gaps
+        refuted = self.verdict in (Verdict.INFEASIBLE, Verdict.UNBOUNDED)
+        return (*gaps, inf if refuted else self.relative_gap)
 
 
 def printable(text: str) -> str:

@@ -1,19 +1,40 @@
-"""Scores of backends over many runs: certified rates, mean times, performance profiles, growth.
+"""Scores of backends over many runs, on problems that they have in common.
 
-A backend is judged on a problem by its best formulation there. `klopt.bench.trials` puts repeats
-together and intersects proofs, `klopt.bench.summary` says the scores in words; both are importable
-from here.
+A backend is judged on a problem by its best formulation there. Backends take different problems, so
+that nothing is averaged over different sets and set side by side: what is compared is
 
-    shifted geometric mean   exp(mean log(t + s)) - s. Times far below the shift s are averaged like
-                             ordinary numbers, so that milliseconds do not decide; times far above
-                             it by their ratios, so that one slow problem does not decide. s is a
-                             hundredth of the limit, at most 10 s.
+    time to a proven gap     the seconds until klopt has proven a relative gap of 1e-3, 1e-6, 1e-9,
+                             whatever the solver was asked for (`gap_times`, `standings`)
+    pairs                    for two backends, who is faster on the problems that both took; times
+                             whose intervals of repeats overlap are ties (`pairs`)
+    ratio                    the geometric mean of its time over that of the fastest certified
+                             backend, on problems that several took, failures charged the limit
     performance profile      rho(r) = share of all problems that a backend certifies within r times
                              the time of the fastest backend that certifies them (Dolan and Moré,
-                             2002).
+                             2002)
     growth                   the exponent p in t ~ size^p, by least squares of log time on log size
                              over certified trials, with the 95 % interval of Student's t, which is
-                             wide for three sizes.
+                             wide for three sizes
+
+What there is for a table, a chart or a page; all of it is importable from here:
+
+    scores(runs)             -> (Score, ...), one for each backend: backend, taken, problems,
+                             certified (rates at LEVELS), status (StatusScore), ratio, alone, tied,
+                             faster, equal, slower, gap, estimated
+    status_scores(runs)      -> {backend: StatusScore}: confirmed, claimed, almost, excess (proven
+                             gap over tolerance of each claim of optimality, ascending), missed,
+                             quantile(share)
+    gap_times(runs, gap)     -> (GapTime, ...), one for each problem and backend: problem, family,
+                             size, backend, gap, times, seconds, interval, formulation, tol, reached,
+                             asked, at_most, charged, limit, ties(other)
+    standings(runs, gap)     -> {family: (Standing, ...)}, best first: backend, problems, taken,
+                             reached, seconds, low, high (means over the same problems), leads
+    pairs(runs)              -> {(first, second): Pair}: common, faster, equal, slower
+    leaders(runs)            -> {problem: (Trial, ...)}: the fastest certified, then its ties
+    trials(runs)             -> (Trial, ...): runs, certified, estimated, seconds (median), interval
+                             (of the repeats), ties(other), middle, first
+    machine_sentence(runs)   -> how busy the computer was; of one run: load, cpu, processor_share
+    summary_lines, verdict_sentence, certified_rate, estimated, fastest, agreement, growth, profile
 """
 
 from __future__ import annotations
@@ -21,12 +42,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
 from klopt.arrays import FloatArray
+from klopt.bench.gap_times import LEVELS, GapTime, Standing, gap_times, reference_gap, standings
 from klopt.bench.record import Run
-from klopt.bench.summary import summary_lines, verdict_sentence
+from klopt.bench.status_scores import StatusScore, status_scores
+from klopt.bench.summary import machine_sentence, summary_lines, verdict_sentence
+from klopt.bench.times import CLOCK_TICK_S, geometric_mean, shift_of, shifted_mean
 from klopt.bench.trials import (
     Agreement,
     Trial,
@@ -34,6 +59,7 @@ from klopt.bench.trials import (
     certified_at,
     fastest,
     grouped,
+    leaders,
     route,
     strictest,
     trials,
@@ -43,40 +69,45 @@ from klopt.proof.certificate import Verdict
 __all__ = [
     "LEVELS",
     "Agreement",
+    "GapTime",
     "Growth",
+    "Pair",
     "Score",
+    "Standing",
+    "StatusScore",
     "Trial",
     "agreement",
     "certified_at",
     "certified_rate",
     "estimated",
     "fastest",
+    "gap_times",
     "growth",
-    "honesty",
-    "mean_width",
+    "leaders",
+    "machine_sentence",
+    "mean_gap",
+    "pairs",
     "profile",
+    "ratios",
+    "reference_gap",
     "route",
     "scores",
     "shift_of",
     "shifted_geometric_mean",
+    "standings",
+    "status_scores",
     "summary_lines",
     "taken",
     "trials",
     "verdict_sentence",
 ]
 
-LEVELS = (1e-3, 1e-6, 1e-9)
-"""The relative widths at which certified rates are given."""
 CONFIDENCE = 0.95
 """That of the interval of a growth exponent."""
 MIN_SIZES = 3
 """Sizes that a fit of growth needs."""
-CLOCK_TICK_S = 1e-6
-"""What a clock can resolve; no ratio is taken of shorter times."""
-SMALLEST_WIDTH = 1e-12
-"""The smallest relative width that is told from 0."""
-MAX_SHIFT_S = 10.0
-"""The largest shift of a geometric mean."""
+SMALLEST_GAP = 1e-12
+"""The smallest relative gap that is told from 0."""
 
 
 def taken(runs: Sequence[Run]) -> Mapping[str, int]:
@@ -86,9 +117,9 @@ def taken(runs: Sequence[Run]) -> Mapping[str, int]:
 
 
 def certified_rate(runs: Sequence[Run], tol: float) -> Mapping[str, float]:
-    """Return the share of its problems that each backend certified to a relative width of `tol`.
+    """Return the share of its problems that each backend certified to a relative gap of `tol`.
 
-    What counts is the width that klopt proved, not the tolerance that was asked for.
+    What counts is the gap that klopt proved, not the tolerance that was asked for.
     """
     proven: dict[str, set[str]] = {}
     for trial in trials(runs):
@@ -115,58 +146,114 @@ def estimated(runs: Sequence[Run]) -> Mapping[str, int]:
     }
 
 
-def honesty(runs: Sequence[Run]) -> Mapping[str, tuple[int, int]]:
-    """Return how many claims of each backend klopt confirms, and how many it made.
-
-    Where klopt asked twice both claims count, the first one as false: it is why klopt asked again.
-    A claim that klopt can only estimate does not count.
-    """
-    counts = {}
-    for name, own in _by_backend(runs).items():
-        claims = [claim for run in own for claim in run.claims]
-        counts[name] = (sum(claims), len(claims))
-    return counts
-
-
-def shift_of(runs: Sequence[Run]) -> float:
-    """Return the shift of the geometric mean: a hundredth of the longest limit, at most 10 s."""
-    longest = max((run.time_limit for run in runs), default=0.0)
-    return min(MAX_SHIFT_S, longest / 100) or 1.0
-
-
 def shifted_geometric_mean(runs: Sequence[Run], shift: float | None = None) -> Mapping[str, float]:
     """Return each backend's shifted geometric mean of seconds over the problems it was run on.
 
     Compare the means of backends that took the same problems; `taken` says how many.
     """
     s = shift_of(runs) if shift is None else shift
-    times = {name: np.array([trial.seconds for trial in own]) for name, own in _best(runs).items()}
-    return {name: _geometric_mean(t + s) - s for name, t in times.items()}
+    best = _best(runs).items()
+    return {name: shifted_mean([trial.seconds for trial in own], s) for name, own in best}
 
 
-def mean_width(runs: Sequence[Run], floor: float = SMALLEST_WIDTH) -> Mapping[str, float]:
-    """Return each backend's geometric mean of the relative widths proven.
+def mean_gap(runs: Sequence[Run], floor: float = SMALLEST_GAP) -> Mapping[str, float]:
+    """Return each backend's geometric mean of the relative gaps proven.
 
-    Widths lie between `floor`, which keeps a single 0 from deciding, and 1, for nothing proven.
+    Gaps lie between `floor`, which keeps a single 0 from deciding, and 1, for nothing proven.
     """
-    means = {}
-    for name, own in _best(runs).items():
-        widths = [_width(trial.middle, floor) for trial in own]
-        means[name] = _geometric_mean(np.array(widths))
-    return means
+    best = _best(runs).items()
+    return {
+        name: geometric_mean([_gap(trial.middle, floor) for trial in own]) for name, own in best
+    }
 
 
-def profile(runs: Sequence[Run]) -> Mapping[str, tuple[FloatArray, FloatArray]]:
+@dataclass(frozen=True)
+class Pair:
+    """Two backends on the problems and tolerances that both took and one of them certifies."""
+
+    faster: int
+    """Where the first is faster, or the only one that is certified."""
+    equal: int
+    """Where both are certified and their times cannot be told apart."""
+    slower: int
+
+    @property
+    def common(self) -> int:
+        """On how many they are compared."""
+        return self.faster + self.equal + self.slower
+
+
+def pairs(runs: Sequence[Run]) -> Mapping[tuple[str, str], Pair]:
+    """Return for each ordered pair of backends who is faster on what both took."""
+    best = {name: {_case(trial): trial for trial in own} for name, own in _best(runs).items()}
+    found = {}
+    for one, other in combinations(best, 2):
+        common = best[one].keys() & best[other].keys()
+        outcomes = [_outcome(best[one][case], best[other][case]) for case in common]
+        faster = outcomes.count("faster")
+        slower = outcomes.count("slower")
+        equal = outcomes.count("equal")
+        found[one, other] = Pair(faster, equal, slower)
+        found[other, one] = Pair(slower, equal, faster)
+    return found
+
+
+def _outcome(one: Trial, other: Trial) -> str:
+    """How the first of two compares; "" where neither is certified."""
+    if not (one.certified or other.certified):
+        return ""
+    if one.certified and other.certified:
+        if one.ties(other):
+            return "equal"
+        return "faster" if one.seconds < other.seconds else "slower"
+    return "faster" if one.certified else "slower"
+
+
+def ratios(runs: Sequence[Run]) -> Mapping[str, float]:
+    """Return how many times as long as the fastest each backend takes, in the geometric mean.
+
+    What counts are problems that several backends took and one certifies; NaN without such.
+    """
+    best = _best(runs)
+    on_case: dict[tuple[str, float], list[Trial]] = {}
+    for own in best.values():
+        for trial in own:
+            on_case.setdefault(_case(trial), []).append(trial)
+    least = {
+        case: min(max(trial.seconds, CLOCK_TICK_S) for trial in own if trial.certified)
+        for case, own in on_case.items()
+        if len(own) > 1 and any(trial.certified for trial in own)
+    }
+    found = {}
+    for name, own in best.items():
+        shared = [
+            max(trial.seconds, CLOCK_TICK_S) / least[_case(trial)]
+            for trial in own
+            if _case(trial) in least
+        ]
+        found[name] = geometric_mean(shared) if shared else math.nan
+    return found
+
+
+def profile(
+    runs: Sequence[Run], gap: float | None = None
+) -> Mapping[str, tuple[FloatArray, FloatArray]]:
     """Return each backend's performance profile: from ratio r_i on, it certifies the share rho_i.
 
     Ratios ascend from 1 on. Backends that certify nothing have empty arrays; problems that a
     backend does not take or does not certify count as not solved.
+
+    Parameters
+    ----------
+    runs
+        Those of a comparison, or of one class of problems in it.
+    gap
+        With it, times are those to a proven gap; without it, those to the tolerance asked for, and
+        each tolerance of a problem counts by itself.
     """
-    count = len({(run.problem, run.tol) for run in runs})
-    times = {
-        name: {_case(trial): max(trial.seconds, CLOCK_TICK_S) for trial in own if trial.certified}
-        for name, own in _best(runs).items()
-    }
+    times = _certified_times(runs) if gap is None else _times_to(runs, gap)
+    cases = {(run.problem, run.tol if gap is None else gap) for run in runs}
+    count = len(cases)
     fastest_times: dict[tuple[str, float], float] = {}
     for own in times.values():
         for case, seconds in own.items():
@@ -174,10 +261,25 @@ def profile(runs: Sequence[Run]) -> Mapping[str, tuple[FloatArray, FloatArray]]:
 
     profiles = {}
     for name, own in times.items():
-        ratios = [seconds / fastest_times[case] for case, seconds in own.items()]
-        distinct, often = np.unique(ratios, return_counts=True)
+        relative = [seconds / fastest_times[case] for case, seconds in own.items()]
+        distinct, often = np.unique(relative, return_counts=True)
         profiles[name] = distinct.astype(float), np.cumsum(often) / count
     return profiles
+
+
+def _certified_times(runs: Sequence[Run]) -> dict[str, dict[tuple[str, float], float]]:
+    return {
+        name: {_case(trial): max(trial.seconds, CLOCK_TICK_S) for trial in own if trial.certified}
+        for name, own in _best(runs).items()
+    }
+
+
+def _times_to(runs: Sequence[Run], gap: float) -> dict[str, dict[tuple[str, float], float]]:
+    by_backend = grouped(gap_times(runs, gap), lambda found: found.backend)
+    return {
+        name: {(each.problem, gap): max(each.seconds, CLOCK_TICK_S) for each in own if each.reached}
+        for name, own in by_backend.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -233,16 +335,20 @@ class Score:
     """Problems in the comparison."""
     certified: tuple[float, ...]
     """Certified rates at `LEVELS`."""
-    agreed: int
-    """Claims that klopt confirms."""
-    claimed: int
-    """Claims that it made."""
-    seconds: float
-    """Shifted geometric mean."""
-    width: float
-    """Geometric mean of the relative widths proven."""
-    wins: int
-    """Problems on which it is the fastest certified one."""
+    status: StatusScore
+    """How its statuses compare with what is proven."""
+    ratio: float
+    """Times as long as the fastest certified backend, on problems that several took."""
+    alone: int
+    """Problems on which it is the fastest certified one, and no other ties with it."""
+    tied: int
+    """Problems on which it ties with others for the fastest."""
+    faster: int
+    equal: int
+    slower: int
+    """Pairs with another backend on one problem: where it is faster, ties, is slower."""
+    gap: float
+    """Geometric mean of the relative gaps proven."""
     estimated: int = 0
     """Problems on which it gives an estimate and no proof."""
 
@@ -250,25 +356,31 @@ class Score:
 def scores(runs: Sequence[Run]) -> tuple[Score, ...]:
     """Return one score for each backend: most problems certified first, then fastest."""
     problems = len({run.problem for run in runs})
-    claims = honesty(runs)
+    statuses = status_scores(runs)
     rates = [certified_rate(runs, level) for level in LEVELS]
     estimates = estimated(runs)
-    seconds = shifted_geometric_mean(runs)
-    widths = mean_width(runs)
-    winners = [run.backend for run in fastest(runs).values()]
+    slowness = ratios(runs)
+    gaps = mean_gap(runs)
+    first = list(leaders(runs).values())
+    compared = pairs(runs)
     found = []
     for name, count in taken(runs).items():
-        agreed, claimed = claims[name]
+        leading = [own for own in first if name in {trial.first.backend for trial in own}]
+        alone = sum(len(own) == 1 for own in leading)
+        own_pairs = [pair for (one, _), pair in compared.items() if one == name]
         score = Score(
             backend=name,
             taken=count,
             problems=problems,
             certified=tuple(rate[name] for rate in rates),
-            agreed=agreed,
-            claimed=claimed,
-            seconds=seconds[name],
-            width=widths[name],
-            wins=winners.count(name),
+            status=statuses[name],
+            ratio=slowness[name],
+            alone=alone,
+            tied=len(leading) - alone,
+            faster=sum(pair.faster for pair in own_pairs),
+            equal=sum(pair.equal for pair in own_pairs),
+            slower=sum(pair.slower for pair in own_pairs),
+            gap=gaps[name],
             estimated=estimates[name],
         )
         found.append(score)
@@ -276,7 +388,8 @@ def scores(runs: Sequence[Run]) -> tuple[Score, ...]:
 
 
 def _order(score: Score) -> tuple[float, float, str]:
-    return -score.certified[1] * score.taken, score.seconds, score.backend
+    ratio = math.inf if math.isnan(score.ratio) else score.ratio
+    return -score.certified[1] * score.taken, ratio, score.backend
 
 
 def _by_backend(runs: Sequence[Run]) -> dict[str, list[Run]]:
@@ -294,16 +407,10 @@ def _best(runs: Sequence[Run]) -> dict[str, list[Trial]]:
     return grouped(best, lambda trial: trial.first.backend)
 
 
-def _width(run: Run, floor: float) -> float:
+def _gap(run: Run, floor: float) -> float:
     # A proof that there is no optimum leaves nothing open.
     if run.verdict in (Verdict.INFEASIBLE, Verdict.UNBOUNDED):
         return floor
     if not (math.isfinite(run.lower) and math.isfinite(run.upper)):
         return 1.0
-    return min(max(run.relative_width, floor), 1.0)
-
-
-def _geometric_mean(values: FloatArray) -> float:
-    from scipy import stats
-
-    return float(stats.gmean(values))
+    return min(max(run.relative_gap, floor), 1.0)

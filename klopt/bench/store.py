@@ -56,7 +56,7 @@ from klopt.model.backend import Step
 
 __all__ = ["Claimed", "InvalidStore", "Store", "StoreFailed", "check_writable"]
 
-SCHEMA = 4
+SCHEMA = 5
 """The version of the tables."""
 LAYOUT = Layout(
     content="runs",

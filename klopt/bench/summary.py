@@ -9,14 +9,20 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from statistics import median
 
 from klopt.bench.record import Run
-from klopt.bench.trials import agreement, fastest, route, strictest, trials
+from klopt.bench.times import CLOCK_TICK_S
+from klopt.bench.trials import agreement, fastest, leaders, route, strictest, trials
+from klopt.engine.words import counted
+from klopt.model.backend import Stop
 
-__all__ = ["summary_lines", "verdict_sentence"]
+__all__ = ["machine_sentence", "summary_lines", "verdict_sentence"]
 
-CLOCK_TICK_S = 1e-6
-"""What a clock can resolve; no ratio is taken of shorter times."""
+BUSY_LOAD = 1.0
+"""From this load on a core has more than one process to run; one of them is klopt's own."""
+MIN_PROCESSOR_SHARE = 0.9
+"""Below this share of a processor a time is said to be too long."""
 MIN_SPREAD = 2
 """From this ratio on, the slowest certified route is mentioned."""
 MAX_NAMES = 3
@@ -24,7 +30,7 @@ MAX_NAMES = 3
 
 
 def verdict_sentence(runs: Sequence[Run]) -> str:
-    """Return in a sentence or two what is certified, who is fastest, and the worst false claim."""
+    """Return in a sentence or two what is certified, who is fastest, and the largest miss."""
     if not runs:
         return "Nothing was run."
     # Nothing else matters where a proof is wrong.
@@ -39,9 +45,9 @@ def verdict_sentence(runs: Sequence[Run]) -> str:
 
 
 def summary_lines(runs: Sequence[Run]) -> list[str]:
-    """Return three lines: what is certified, who is fast, how many claims are confirmed."""
+    """Return three lines: what is certified, who is fast, how many statuses are confirmed."""
     if not runs:
-        return ["Nothing was run.", "No winner: nothing was run.", "No claims were made."]
+        return ["Nothing was run.", "No winner: nothing was run.", "No solver reported a status."]
     first = f"{_certified(runs)} {_agreed(runs)}"
     return [first, _quickest(runs) or "No winner: nothing is certified.", _claims(runs)]
 
@@ -50,13 +56,17 @@ def _one_problem(runs: Sequence[Run]) -> list[str]:
     tried = trials(strictest(runs))
     certified = [trial for trial in tried if trial.certified]
     tol = tried[0].first.tol
-    routes = _count(len(tried), "route")
+    routes = counted(len(tried), "route")
     only = sum(trial.estimated for trial in tried)
     estimated = f"; {only} estimate{'s' * (only == 1)} it without proof" if only else ""
     parts = [f"{len(certified)} of {routes} certify {runs[0].problem} to {tol:.0e}{estimated}."]
-    winner = fastest(runs).get(runs[0].problem)
-    if winner is not None:
-        parts.append(f"Fastest certified: {route(winner)}, {_seconds(winner.seconds)}.")
+    first = leaders(runs).get(runs[0].problem, ())
+    if first:
+        tied = ", ".join(route(trial.first) for trial in first[1:])
+        tie = f" (a tie with {tied})" if tied else ""
+        parts.append(
+            f"Fastest certified: {route(first[0].first)}, {_seconds(first[0].seconds)}{tie}."
+        )
     return [*parts, _worst_claim(runs)]
 
 
@@ -74,8 +84,8 @@ def _certified(runs: Sequence[Run]) -> str:
         if len(open_problems) > MAX_NAMES:
             left += " and others"
     tolerances = " or ".join(f"{tol:.0e}" for tol in sorted({run.tol for run in strict}))
-    found = f"{len(proven)} of {_count(len(problems), 'problem')} certified to {tolerances}"
-    backends = _count(len({run.backend for run in runs}), "backend")
+    found = f"{len(proven)} of {counted(len(problems), 'problem')} certified to {tolerances}"
+    backends = counted(len({run.backend for run in runs}), "backend")
     return f"{found} by {backends}{left}."
 
 
@@ -83,16 +93,20 @@ def _agreed(runs: Sequence[Run]) -> str:
     wrong = [found for found in agreement(runs).values() if not found.holds]
     if wrong:
         return f"Proofs contradict each other: {wrong[0]}."
-    return "All proven intervals overlap."
+    return "No two certificates contradict each other."
 
 
 def _quickest(runs: Sequence[Run]) -> str:
     winners = fastest(runs)
     if not winners:
         return ""
-    ranking = Counter(run.backend for run in winners.values()).most_common(MAX_NAMES)
-    names = ", ".join(f"{name} on {count}" for name, count in ranking)
-    sentence = f"Fastest certified: {names} of {_count(len(winners), 'problem')}."
+    found = list(leaders(runs).values())
+    alone = [own[0].first.backend for own in found if len(own) == 1]
+    ranking = Counter(alone).most_common(MAX_NAMES)
+    parts = [f"{name} on {count}" for name, count in ranking]
+    if len(alone) < len(found):
+        parts.append(f"a tie on {len(found) - len(alone)}")
+    sentence = f"Fastest certified: {', '.join(parts)} of {counted(len(found), 'problem')}."
 
     slowest: dict[tuple[str, float], float] = {}
     for trial in trials(runs):
@@ -110,46 +124,68 @@ def _quickest(runs: Sequence[Run]) -> str:
 
 def _claims(runs: Sequence[Run]) -> str:
     claims = [claim for run in runs for claim in run.claims]
-    counted = f"{sum(claims)} of {_count(len(claims), 'claim')} by the backends confirmed."
-    return f"{counted} {_worst_claim(runs)}".rstrip()
+    if not claims:
+        return "No solver claimed anything."
+    sentence = f"Solver status confirmed in {sum(claims)} of {counted(len(claims), 'claim')}."
+    return f"{sentence} {_worst_claim(runs)}".rstrip()
 
 
 def _worst_claim(runs: Sequence[Run]) -> str:
     """The claim farthest from what is proven, preferably one that no second run corrects."""
-    false = [run for run in runs if run.honest is False]
-    if not false:
+    missed = [run for run in runs if run.status_confirmed is False]
+    if not missed:
         return ""
-    worst = max(false, key=lambda run: (not run.only_first_false, _excess(run)))
+    worst = max(missed, key=lambda run: (not run.only_first_false, _excess(run)))
     if worst.only_first_false:
         return _first_claim(worst)
-    times = _excess(worst)
+    said = f'reported "{worst.says.words}"'
     if worst.verdict.conclusive:
         flaw = f"klopt proves it {worst.verdict.name.lower()}"
-    elif math.isfinite(times):
-        flaw = f"its interval is {_times(times)} as wide as asked for"
+    elif worst.says is Stop.OPTIMAL and math.isfinite(worst.relative_gap):
+        flaw = _gap(worst.relative_gap, worst)
     else:
-        flaw = "nothing confirms it"
-    return f"{route(worst)} says {worst.says.words} on {worst.problem}, but {flaw}."
+        flaw = "nothing proves it"
+    return f"Largest miss: {_where(worst)} {said}, {flaw}."
 
 
 def _first_claim(run: Run) -> str:
-    """A first claim that is false, and what the backend said when it was asked again."""
-    times = _excess(run)
-    if math.isfinite(times):
-        proven = f"an interval {_times(times)} as wide as asked for"
-    else:
-        proven = "no proven interval"
-    then = "it was right" if run.claims[-1] else f"it said {run.says.words}"
-    claim = f"{route(run)} first said optimal on {run.problem} with {proven}"
-    return f"{claim}; asked again, {then}."
+    """A first claim that is not confirmed, and what the backend said when it was asked again."""
+    proven = "no proven interval"
+    if math.isfinite(run.first_gap):
+        proven = _gap(run.first_gap, run)
+    then = "confirmed" if run.claims[-1] else f'"{run.says.words}"'
+    claim = f'Largest miss: {_where(run)} first reported "optimal", {proven}'
+    return f"{claim}; asked for more digits: {then}."
+
+
+def _where(run: Run) -> str:
+    return f"{run.backend} ({run.formulation}) on {run.problem}"
+
+
+def _gap(gap: float, run: Run) -> str:
+    return f"proven gap {gap:.1e} at tol {run.tol:.0e}"
 
 
 def _excess(run: Run) -> float:
-    return run.claimed_width / run.tol
+    return max(run.claimed_gaps, default=math.inf) / run.tol
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def machine_sentence(runs: Sequence[Run]) -> str:
+    """Return how busy the computer was, "" where nobody knows.
+
+    A load of 1 means that every core had work to do in the minute before a run began. A run by one
+    thread that has less than the whole of a processor waits for others, and its time is too long.
+    """
+    loads = [run.load for run in runs if not math.isnan(run.load)]
+    known = [run for run in runs if not math.isnan(run.cpu + run.seconds)]
+    seconds = math.fsum(run.seconds for run in known)
+    if not loads or not seconds:
+        return ""
+    share = math.fsum(run.cpu for run in known) / seconds
+    load = median(loads)
+    is_busy = load > BUSY_LOAD or share < MIN_PROCESSOR_SHARE
+    text = f"load {load:.1f} per core (median), runs had {share:.0%} of a processor"
+    return f"busy: {text}; times are too long" if is_busy else f"quiet: {text}"
 
 
 def _times(ratio: float) -> str:

@@ -29,6 +29,8 @@ __all__ = ["Target", "TaskList", "task_list"]
 
 Target: TypeAlias = Problem | tuple[str, Problem] | type[Problem] | str | Path | CvxpyProblem
 """A problem of klopt or CVXPY, one with its label, a class or its name, a file, or `module:function`."""
+MAX_LABELS = 3
+"""Problems that a refusal names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,10 +70,11 @@ def task_list(
     chosen = _backends(backends)
     tasks: dict[str, Task] = {}
     refusals: list[str] = []
+    unable: dict[tuple[str, ...], list[str]] = {}
     for label, given in _labelled(problems, sizes, settings[0]):
         problem = pristine(given)
         data = digest(problem)
-        routes = _routes(label, problem, chosen, formulation, refusals)
+        routes = _routes(label, problem, chosen, formulation, refusals, unable)
         for route, setting, number in product(routes, settings, range(repeat)):
             task = Task(
                 problem=problem,
@@ -86,6 +89,7 @@ def task_list(
             )
             # The same problem given twice, or a backend under two names, is run once.
             tasks.setdefault(task.key, task)
+    refusals += [_unable(names, labels) for names, labels in unable.items()]
     if not tasks:
         raise NoRoute("\n".join(["nothing to compare:", *dict.fromkeys(refusals)]))
     return TaskList(tuple(tasks.values()), tuple(dict.fromkeys(refusals)))
@@ -175,10 +179,13 @@ def _routes(
     backends: tuple[Backend, ...] | None,
     formulation: str | None,
     refusals: list[str],
+    unable: dict[tuple[str, ...], list[str]],
 ) -> list[Route]:
-    """The routes of one problem; what cannot take part is added to the refusals.
+    """The routes of one problem.
 
-    All formulations for `all`, the one named, else the first that each backend takes.
+    By all formulations for `all`, by the one named, else by the first that each backend takes.
+    What cannot take part is added to `refusals`, and to `unable` the label under the names of the
+    backends that take no formulation of it.
     """
     names = [f.name for f in problem.formulations()]
     if formulation not in (None, "all", *names):
@@ -189,11 +196,11 @@ def _routes(
         options = plan(problem)
         backends = tuple(dict.fromkeys(route.backend for route in options.routes))
         refusals += [f"{backend.name}: {backend.missing}" for backend in options.absent]
-        unable = _refused(options)
+        refused = _refused(options)
     else:
-        unable = {backend.name for backend in backends if not _taken(problem, backend)}
-    if unable:
-        refusals.append(f"no formulation of {label} is for {', '.join(sorted(unable))}")
+        refused = {backend.name for backend in backends if not _taken(problem, backend)}
+    if refused:
+        unable.setdefault(tuple(sorted(refused)), []).append(label)
 
     routes = [route for backend in backends for route in _taken(problem, backend)]
     # Plans list the preferred formulation first.
@@ -203,6 +210,18 @@ def _routes(
             first.setdefault(route.backend.name, route)
         return list(first.values())
     return [route for route in routes if formulation in ("all", route.formulation.name)]
+
+
+def _unable(names: Sequence[str], labels: Sequence[str]) -> str:
+    """Which backends take no formulation of which problems.
+
+    >>> _unable(["highs"], ["LP n=1", "LP n=2", "LP n=3", "LP n=4"])
+    'no formulation of LP n=1, LP n=2, LP n=3 and 1 more is for highs'
+    """
+    shown = ", ".join(labels[:MAX_LABELS])
+    if len(labels) > MAX_LABELS:
+        shown += f" and {len(labels) - MAX_LABELS} more"
+    return f"no formulation of {shown} is for {', '.join(names)}"
 
 
 def _no_formulation(label: str, formulation: str, names: Sequence[str]) -> str:

@@ -2,7 +2,8 @@
 
 A *trial* is one route on one problem with one tolerance, limits, seed and version, and all its
 repeats. It is certified if every repeat is, and its time is the median of its repeats, each that is
-not certified charged the time limit. It is estimated if it is not certified and no repeat is less
+not certified charged the time limit. Two trials tie if their time intervals (`klopt.bench.times`)
+overlap. It is estimated if it is not certified and no repeat is less
 than ESTIMATED: evidence without proof, which is counted apart.
 
 The optimum lies in every proven interval, hence in their intersection. Where that is empty a proof
@@ -19,6 +20,7 @@ from statistics import median
 from typing import TypeVar
 
 from klopt.bench.record import Run
+from klopt.bench.times import Interval, overlap, time_interval
 from klopt.proof.certificate import Verdict, is_narrow
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "certified_at",
     "fastest",
     "grouped",
+    "leaders",
     "route",
     "strictest",
     "trials",
@@ -74,8 +77,20 @@ class Trial:
     @cached_property
     def seconds(self) -> float:
         """The median time, repeats that are not certified charged the limit."""
-        charged = (run.seconds if run.verdict.conclusive else run.time_limit for run in self.runs)
-        return median(charged)
+        return median(self._charged)
+
+    @cached_property
+    def interval(self) -> Interval:
+        """The time interval of the repeats, those that are not certified charged the limit."""
+        return time_interval(self._charged)
+
+    def ties(self, other: Trial) -> bool:
+        """Whether the times of two trials cannot be told apart."""
+        return overlap(self.interval, other.interval)
+
+    @property
+    def _charged(self) -> list[float]:
+        return [run.seconds if run.verdict.conclusive else run.time_limit for run in self.runs]
 
     @property
     def middle(self) -> Run:
@@ -147,14 +162,31 @@ def fastest(runs: Sequence[Run]) -> Mapping[str, Run]:
 
     A problem that nobody certifies, or on which the proofs contradict each other, has none.
     """
+    return {problem: found[0].middle for problem, found in leaders(runs).items()}
+
+
+def leaders(runs: Sequence[Run]) -> Mapping[str, tuple[Trial, ...]]:
+    """Return for each problem the fastest certified trial, then those of other backends that tie with it.
+
+    They are those of the strictest tolerance that anybody certifies, one of each backend. A problem
+    that nobody certifies, or on which the proofs contradict each other, has none.
+    """
     agreed = {problem for problem, found in agreement(runs).items() if found.holds}
     certified = [trial for trial in trials(runs) if trial.certified]
-    winners = {}
+    found = {}
     for problem, own in grouped(certified, lambda trial: trial.first.problem).items():
-        if problem in agreed:
-            best = min(own, key=lambda trial: (trial.first.tol, trial.order))
-            winners[problem] = best.middle
-    return winners
+        if problem not in agreed:
+            continue
+        smallest = min(trial.first.tol for trial in own)
+        strict = sorted((each for each in own if each.first.tol == smallest), key=_by_order)
+        best = {trial.first.backend: trial for trial in reversed(strict)}
+        first, *others = sorted(best.values(), key=_by_order)
+        found[problem] = (first, *(other for other in others if other.ties(first)))
+    return found
+
+
+def _by_order(trial: Trial) -> tuple[bool, bool, float, str]:
+    return trial.order
 
 
 def strictest(runs: Sequence[Run]) -> list[Run]:

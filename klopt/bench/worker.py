@@ -2,13 +2,13 @@
 
 Seconds are those of this process. Of a time limit the backend is given 95 %, so that what it has by
 then can still be certified before the parent kills the run (`klopt.bench.worker_pool`). A memory
-limit holds for building and certifying, too (`klopt.engine.memory`). Peak memory is the high-water
-mark of resident memory, reset before the run where the system allows it.
+limit holds for building and certifying, too (`klopt.engine.memory`). The memory of a run is what
+resident memory rises by: a child that is used again gives back what it can before.
 """
 
 from __future__ import annotations
 
-import importlib
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,12 +17,12 @@ from datetime import UTC, datetime
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.bench.environment import Environment
+from klopt.bench.environment import Environment, relative_load
 from klopt.bench.record import Run, Trace
 from klopt.bench.run_certificates import Evidence, RunCertificate, evidence_of
 from klopt.bench.task import Task
 from klopt.engine.clean_answer import error_text
-from klopt.engine.memory import limited_memory, limits_are_enforced, peak_memory, reset_peak
+from klopt.engine.memory import MemoryRise, limited_memory, limits_are_enforced
 from klopt.engine.pipeline import solve
 from klopt.engine.result import Attempt, Result
 from klopt.engine.run_here import blas_threads
@@ -89,8 +89,7 @@ def warm_up(
 
 def make_ready(kind: type[Problem], backend: Backend, threads: int) -> str:
     """Import what the run will need; the class was imported when the arguments were unpickled."""
-    if backend.library is not None:
-        importlib.import_module(backend.library)
+    backend.load()
     with blas_threads(threads):
         return kind.__name__
 
@@ -100,8 +99,11 @@ def perform(task: Task) -> FinishedRun:
     s = task.settings
     time_limit = None if s.time_limit is None else (1 - CERTIFY_FRACTION) * s.time_limit
     began = datetime.now(UTC).isoformat(timespec="seconds")
-    reset_peak()
+    load = relative_load()
+    memory = MemoryRise()
+    cpu = np.nan
     try:
+        processor_began = time.process_time()
         with limited_memory(task.memory_limit):
             result = solve(
                 task.problem,
@@ -116,10 +118,18 @@ def perform(task: Task) -> FinishedRun:
                 raw=s.raw,
                 memory_limit=task.memory_limit,
             )
+        cpu = time.process_time() - processor_began
         finished = _of_result(task, result)
     except BaseException as error:  # a panic of a Rust library is no Exception
         finished = FinishedRun(task.unproven_run(*_failure(task, error)))
-    return replace(finished, run=replace(finished.run, began=began, memory=peak_memory()))
+    run = replace(
+        finished.run,
+        began=began,
+        load=load,
+        cpu=cpu,
+        memory=memory.bytes(),
+    )
+    return replace(finished, run=run)
 
 
 def _failure(task: Task, error: BaseException) -> tuple[Stop, str]:
@@ -150,7 +160,7 @@ def _of_result(task: Task, result: Result) -> FinishedRun:
         solve=sum(attempt.timings.solve for attempt in attempts),
         certify=sum(attempt.timings.certify for attempt in attempts),
         native_seconds=sum(attempt.timings.native for attempt in attempts),
-        first_width=np.nan if len(attempts) == 1 else _width(attempts[0]),
+        first_gap=_first_claimed(attempts),
         promise=_promise(result.chosen),
         iterations=_iterations(attempts),
         notes="; ".join(certificate.notes),
@@ -162,7 +172,7 @@ def _of_result(task: Task, result: Result) -> FinishedRun:
             run,
             primal=float(residuals.primal),
             dual=float(residuals.dual),
-            gap=float(residuals.gap),
+            gap_residual=float(residuals.gap),
         )
     return FinishedRun(
         run, tuple(_trace(result)), dict(_arrays(result)), evidence=_evidence(task, result)
@@ -200,9 +210,12 @@ def _promise(attempt: Attempt) -> float:
     return attempt.route.backend.rate_constant(attempt.route.formulation.build())
 
 
-def _width(attempt: Attempt) -> float:
-    width = attempt.certificate.relative_gap
-    return float(np.inf if np.isnan(width) else width)
+def _first_claimed(attempts: tuple[Attempt, ...]) -> float:
+    """The gap of a first claim of optimality that did not hold; "almost" is no claim."""
+    if len(attempts) == 1 or attempts[0].answer.stop is not Stop.OPTIMAL:
+        return float(np.nan)
+    gap = attempts[0].certificate.relative_gap
+    return float(np.inf if np.isnan(gap) else gap)
 
 
 def _iterations(attempts: tuple[Attempt, ...]) -> int | None:

@@ -97,7 +97,7 @@ def check_backend(name: str, as_json: bool) -> None:
 
     chosen = read_backend(name)
     assert chosen is not None
-    _show("backend", chosen.name, run(chosen, show=False), as_json)
+    _end("backend", chosen.name, run(chosen, show=not as_json), as_json)
 
 
 @click.command("check-problem", short_help="Run the conformance checks on a problem.")
@@ -112,11 +112,10 @@ def check_problem(name: str, as_json: bool) -> None:
     from klopt.engine.lookup import read_problem_class
 
     chosen = read_problem_class(name)
-    _show("problem", chosen.__name__, run(chosen, show=False), as_json)
+    _end("problem", chosen.__name__, run(chosen, show=not as_json), as_json)
 
 
-def _show(kind: PluginKind, who: str, checks: list[Check], as_json: bool) -> None:
-    from klopt.conformance.suite import explain_checks
+def _end(kind: PluginKind, who: str, checks: list[Check], as_json: bool) -> None:
     from klopt.engine.format import document
 
     failed = [check for check in checks if not check.ok]
@@ -126,6 +125,4 @@ def _show(kind: PluginKind, who: str, checks: list[Check], as_json: bool) -> Non
             for check in checks
         ]
         click.echo(document(f"check-{kind}", {kind: who, "passed": not failed, "checks": rows}))
-    else:
-        click.echo(explain_checks(who, checks))
     sys.exit(1 if failed else 0)

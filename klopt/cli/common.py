@@ -5,7 +5,9 @@ from __future__ import annotations
 import difflib
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar
 
 import click
@@ -19,6 +21,8 @@ __all__ = [
     "as_json",
     "explained",
     "instance",
+    "open_page",
+    "opened",
     "stop_with_advice",
     "tolerance",
 ]
@@ -38,7 +42,29 @@ class BadCall(click.ClickException):
         click.echo(wrapped(f"klopt: {self.message}"), err=True)
 
 
-class Commands(click.Group):
+class HelpGroups(click.Group):
+    """Commands whose help is in groups.
+
+    `sections` holds the heading of each group and its commands; others come last.
+    """
+
+    sections: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the groups of commands."""
+        listed = {name for names in self.sections.values() for name in names}
+        others = tuple(name for name in self.list_commands(ctx) if name not in listed)
+        width = max(map(len, self.commands))
+        for heading, names in (*self.sections.items(), ("Commands", others)):
+            known = [(name, self.commands[name]) for name in names if name in self.commands]
+            if known:
+                limit = formatter.width - 6 - width
+                rows = [(f"{name:{width}}", each.get_short_help_str(limit)) for name, each in known]
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
+
+
+class Commands(HelpGroups):
     """Commands: klopt's errors are bad calls, Ctrl-C is exit code 130, typos get suggestions."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -101,6 +127,18 @@ accepted = click.option(
 explained = click.option(
     "-v", "--verbose", is_flag=True, help="Explain in full what is proven and what was tried."
 )
+
+
+opened = click.option("--open", "show", is_flag=True, help="Open the page in a browser.")
+
+
+def open_page(path: str) -> None:
+    """Show a page in the user's browser, or say where it is."""
+    import webbrowser
+
+    address = Path(path).resolve().as_uri()
+    if not webbrowser.open(address):
+        click.echo(f"klopt: no browser was found; open {address}", err=True)
 
 
 def stop_with_advice(error: BaseException, kept: str, resume: bool) -> NoReturn:

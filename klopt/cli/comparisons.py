@@ -9,13 +9,22 @@ from __future__ import annotations
 
 import shlex
 import sys
+import time
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from klopt.cli.common import as_json as _json, stop_with_advice
+from klopt.cli.common import (
+    BadCall,
+    as_json as _json,
+    open_page,
+    opened as _opened,
+    stop_with_advice,
+)
 
 if TYPE_CHECKING:
     from klopt.bench.comparison import Comparison
@@ -23,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["cite", "compare", "doctor", "export", "report"]
 
 STORE = "klopt-runs.db"
+RELOAD_S = 5
+"""How often a page that is watched is written and loaded, in seconds."""
 
 
 @click.command(short_help="Run many backends on the same problems.")
@@ -31,8 +42,8 @@ STORE = "klopt-runs.db"
     "--backend",
     "backends",
     multiple=True,
-    metavar="NAME|FILE.py",
-    help="Use only this backend; may be repeated.",
+    metavar="NAME|FILE.py,..",
+    help="Use only these backends; may be repeated.",
 )
 @click.option(
     "--formulation",
@@ -90,6 +101,8 @@ STORE = "klopt-runs.db"
     "--cluster", metavar="ADDRESS", help="Run on the Dask cluster at this address: tcp://host:8786."
 )
 @click.option("-o", "--output", metavar="FILE.html", help="Write a report as an HTML page.")
+@click.option("--watch", is_flag=True, help="With -o: rewrite the page as runs finish.")
+@_opened
 @click.option("-q", "--quiet", is_flag=True, help="Show neither progress nor table.")
 @_json
 def compare(
@@ -109,6 +122,8 @@ def compare(
     jobs: int,
     cluster: str | None,
     output: str | None,
+    watch: bool,
+    show: bool,
     quiet: bool,
     as_json: bool,
 ) -> None:
@@ -122,13 +137,17 @@ def compare(
     from klopt.bench.store import StoreFailed, check_writable
     from klopt.cli.arguments import read_duration, read_memory, read_numbers
 
+    if output is None and (watch or show):
+        raise BadCall("--watch and --open need a page: add -o FILE.html")
     if output is not None:
         check_writable(Path(output))
+    # One who watches wants to see the page from the first run on.
+    page = _LivePage(output, show) if watch and output is not None else None
     command = f"klopt {shlex.join(sys.argv[1:])}"
     try:
         comparison = run(
             targets,
-            backends or None,
+            [name for text in backends for name in text.split(",")] or None,
             formulation=formulation,
             tol=read_numbers(tol, "tolerances"),
             time_limit=read_duration(time_limit),
@@ -143,6 +162,7 @@ def compare(
             jobs=cluster or jobs,
             progress=not quiet,
             command=command,
+            watch=page,
         )
     except (KeyboardInterrupt, StoreFailed) as error:
         stop_with_advice(error, "runs", resume)
@@ -150,7 +170,29 @@ def compare(
     told = f", {len(comparison.reused)} of them reused"
     if by_backend:
         told += f" ({_counts(by_backend)})"
-    _show(comparison, output, quiet, as_json, told)
+    _show(comparison, output, quiet, as_json, told, show=show and not watch)
+
+
+class _LivePage:
+    """The page of the runs so far, rewritten every few seconds; the browser loads it again."""
+
+    def __init__(self, path: str, show: bool) -> None:
+        self.path = path
+        self.show = show
+        self.next = 0.0
+        """When it is written next, by `time.monotonic`."""
+
+    def __call__(self, so_far: Callable[[], Comparison]) -> None:
+        """Write the page where that is due: it must not take more than a tenth of the time."""
+        began = time.monotonic()
+        if began < self.next:
+            return
+        so_far().report(self.path, refresh=RELOAD_S)
+        now = time.monotonic()
+        self.next = now + max(RELOAD_S, 9 * (now - began))
+        if self.show:
+            self.show = False
+            open_page(self.path)
 
 
 def _counts(often: Counter[str]) -> str:
@@ -170,7 +212,13 @@ def _sizes(text: str | None) -> list[int]:
 
 
 def _show(
-    comparison: Comparison, output: str | None, quiet: bool, as_json: bool, told: str = ""
+    comparison: Comparison,
+    output: str | None,
+    quiet: bool,
+    as_json: bool,
+    told: str = "",
+    *,
+    show: bool = False,
 ) -> None:
     """Write the page and print the table; proofs that contradict each other are exit code 1."""
     from klopt.bench.scores import agreement
@@ -189,13 +237,23 @@ def _show(
             kilobytes = Path(output).stat().st_size / 1000
             places.append(("page", f"{output} ({kilobytes:.0f} kB)"))
         click.echo(lines(places))
+    if show and output is not None:
+        open_page(output)
     agreed = all(found.holds for found in agreement(comparison.runs).values())
     sys.exit(0 if agreed else 1)
 
 
 def _print_json(comparison: Comparison) -> None:
     from klopt.bench.export import rows
-    from klopt.bench.scores import agreement, scores, verdict_sentence
+    from klopt.bench.scores import (
+        LEVELS,
+        agreement,
+        gap_times,
+        machine_sentence,
+        scores,
+        standings,
+        verdict_sentence,
+    )
     from klopt.engine.format import document
 
     runs = comparison.runs
@@ -212,7 +270,12 @@ def _print_json(comparison: Comparison) -> None:
         "refusals": comparison.refusals,
         "best": {problem: run.key for problem, run in comparison.best.items()},
         "agreement": proofs,
-        "scores": [vars(score) for score in scores(runs)],
+        "scores": [asdict(score) for score in scores(runs)],
+        "classes": {
+            family: [asdict(row) for row in rows_of] for family, rows_of in standings(runs).items()
+        },
+        "gap_times": [asdict(found) for gap in LEVELS for found in gap_times(runs, gap)],
+        "computer": machine_sentence(runs),
         "runs": rows(runs),
     }
     click.echo(document(click.get_current_context().info_name or "compare", content))
@@ -224,15 +287,18 @@ _store = click.argument("store", metavar="RUNS.db", default=STORE)
 @click.command(short_help="Write the page of a store of runs.")
 @_store
 @click.option("-o", "--output", metavar="FILE.html", help="Write a report as an HTML page.")
+@_opened
 @_json
-def report(store: str, output: str | None, as_json: bool) -> None:
+def report(store: str, output: str | None, show: bool, as_json: bool) -> None:
     """Show all runs of a store, klopt-runs.db by default: a table, and with -o an HTML page."""
     from klopt.bench.comparison import Comparison
     from klopt.bench.store import check_writable
 
+    if output is None and show:
+        raise BadCall("--open needs a page: add -o FILE.html")
     if output is not None:
         check_writable(Path(output))
-    _show(Comparison.load(store), output, False, as_json)
+    _show(Comparison.load(store), output, False, as_json, show=show)
 
 
 @click.command(short_help="Write the runs of a store, or a chart of them, to a file.")

@@ -8,6 +8,7 @@ call, 130 after Ctrl-C. Finished trials are kept in a store, `klopt-experiments.
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ import click
 from klopt.cli.common import as_json as _json, stop_with_advice
 
 if TYPE_CHECKING:
+    from klopt.engine.progress import Counter
     from klopt.papers.experiments.runner import Experiment
     from klopt.papers.experiments.summary import TableCell
     from klopt.papers.experiments.trial import SplitTrial
@@ -94,6 +96,7 @@ def experiments(
     """
     from klopt.bench.store import StoreFailed, check_writable
     from klopt.engine.format import console
+    from klopt.engine.progress import counting
     from klopt.papers.experiments.page import markdown
     from klopt.papers.experiments.runner import run_experiment
     from klopt.papers.experiments.summary import print_experiment, write_csv
@@ -101,18 +104,19 @@ def experiments(
     for path in filter(None, (csv_file, output)):
         check_writable(Path(path))
     try:
-        found = run_experiment(
-            paper,
-            splits=splits,
-            seed=seed,
-            jobs=jobs,
-            store=store,
-            resume=resume,
-            data=data,
-            sets=sets,
-            methods=methods,
-            told=None if quiet else _tell,
-        )
+        with counting(0, wanted=not quiet) as count:
+            found = run_experiment(
+                paper,
+                splits=splits,
+                seed=seed,
+                jobs=jobs,
+                store=store,
+                resume=resume,
+                data=data,
+                sets=sets,
+                methods=methods,
+                told=partial(_tell, count),
+            )
     except (KeyboardInterrupt, StoreFailed) as error:
         stop_with_advice(error, "trials", resume)
     if csv_file is not None:
@@ -128,11 +132,10 @@ def experiments(
     sys.exit(1 if any(trial.trouble for trial in found.trials) else 0)
 
 
-def _tell(trial: SplitTrial, number: int, count: int) -> None:
+def _tell(count: Counter, trial: SplitTrial, number: int, total: int) -> None:
     said = trial.trouble or f"{trial.accuracy:.1%}"
-    click.echo(
-        f"{number}/{count} {trial.row}, split {trial.split}, {trial.method}: {said}", err=True
-    )
+    count.total = total
+    count.advance(f"{trial.row}, split {trial.split}, {trial.method}: {said}")
 
 
 def _data(found: Experiment) -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
+import re
 from collections.abc import Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from klopt.engine.format import PROGRAM_CLASSES, console, lines, table, wrapped
+from klopt.engine.format import PROGRAM_CLASSES, TEXT_COLUMNS, console, lines, table, wrapped
 from klopt.model.records import field_defaults
 
 if TYPE_CHECKING:
@@ -20,6 +21,10 @@ __all__ = ["print_backend", "print_backends", "print_problem", "print_problems",
 INSTANCES = 8
 """Random instances whose formulations are listed."""
 INSTANCE_SIZE = 6
+MIN_CUT_COLUMNS = 60
+"""A shorter line of a docstring ends where its author wanted."""
+MAX_COLUMN_START = 56
+"""A column that begins further right has no space to continue below itself."""
 
 
 def print_backends(backends: Sequence[Backend], broken: Sequence[Broken]) -> None:
@@ -80,8 +85,7 @@ def _status(backend: Backend) -> str:
     if backend.missing:
         return f"not installed: {backend.missing}"
     try:
-        if backend.library is not None:
-            importlib.import_module(backend.library)
+        backend.load()
     except Exception as error:  # a library may fail to load in any way
         return f"broken: {type(error).__name__}: {error}"
     return "ready"
@@ -137,13 +141,61 @@ def print_problem(problem: type[Problem]) -> None:
 
 
 def _reflowed(text: str) -> str:
-    """Paragraphs filled anew, displayed formulas as they are."""
-    return "\n\n".join(wrapped(_joined(paragraph)) for paragraph in text.split("\n\n"))
+    """Paragraphs filled anew; the columns of what is displayed stay columns."""
+    return "\n\n".join(_filled(paragraph) for paragraph in text.split("\n\n"))
 
 
-def _joined(paragraph: str) -> str:
-    is_indented = paragraph.startswith(" ") or "\n " in paragraph
-    return paragraph if is_indented else " ".join(paragraph.split())
+def _filled(paragraph: str) -> str:
+    """A paragraph in 80 columns.
+
+    A line that is continued, because it was cut where the source ends, is joined with the next one of
+    the same indentation. What is too long continues below its last column.
+
+    >>> print(_filled('    norm "block-l1"     ' + "few weights are not zero " * 3))
+        norm "block-l1"     few weights are not zero few weights are not zero few
+                            weights are not zero
+    """
+    joined: list[str] = []
+    for line in paragraph.splitlines():
+        if joined and _continues(joined[-1], line):
+            joined[-1] += f" {line.strip()}"
+        else:
+            joined.append(line)
+    return "\n".join(_wrapped_line(line) for line in joined)
+
+
+def _continues(line: str, next_line: str) -> bool:
+    """Whether a line was cut only because it was long."""
+    if _indent(line) != _indent(next_line) or _last_column(next_line) > _indent(next_line):
+        return False
+    # A reference ends with its year.
+    if len(line) <= MIN_CUT_COLUMNS or re.search(r"\d{4}\.$", line):
+        return False
+    return not _indent(line) or not line.endswith((".", ":"))
+
+
+def _wrapped_line(line: str) -> str:
+    below = " " * _last_column(line)
+    kept = line[: len(below)]
+    return fill(
+        line[len(below) :].strip(),
+        TEXT_COLUMNS,
+        initial_indent=kept,
+        subsequent_indent=below,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _last_column(line: str) -> int:
+    """Where the last of the columns begins that two spaces or more set apart."""
+    places = [match.end() for match in re.finditer(r" {2,}", line.rstrip())]
+    fitting = [place for place in places if place <= MAX_COLUMN_START]
+    return max(fitting, default=_indent(line))
 
 
 def _about(problem: type[Problem]) -> str:

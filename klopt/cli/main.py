@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import click
@@ -34,6 +35,8 @@ from klopt.cli.common import (
     as_json as _json,
     explained as _verbose,
     instance as _instance,
+    open_page,
+    opened as _opened,
     tolerance as _tol,
 )
 from klopt.cli.comparisons import cite, compare, doctor, export, report
@@ -44,7 +47,7 @@ from klopt.cli.theorems import verify
 
 if TYPE_CHECKING:
     from klopt.engine.result import Accept, Result
-    from klopt.model.problem import Problem
+    from klopt.model.problem import Point, Problem
 
 __all__ = ["main"]
 
@@ -109,6 +112,11 @@ def main() -> None:
     metavar="BYTES",
     help="Memory limit of the backend: 500M, 2G.  [default: no limit]",
 )
+@click.option(
+    "--start",
+    metavar="FILE",
+    help="Start from a point: .npz or .json of arrays by name, as --json writes it.",
+)
 @click.option("--max-iter", type=int, metavar="N", help="Stop after N iterations of the backend.")
 @click.option("--threads", default=1, show_default=True, help="Threads of the backend.")
 @click.option(
@@ -150,6 +158,7 @@ def solve(
     tol: float,
     time_limit: str | None,
     memory_limit: str | None,
+    start: str | None,
     max_iter: int | None,
     threads: int,
     isolate: bool | None,
@@ -179,6 +188,7 @@ def solve(
     from klopt.cli.arguments import read_duration, read_memory, read_options
     from klopt.engine.lookup import read_backend, read_problem
     from klopt.engine.pipeline import solve as run
+    from klopt.engine.progress import waiting
     from klopt.model.backend import Settings
 
     options = read_options(raw)
@@ -193,10 +203,14 @@ def solve(
         problem = read_problem(target, size, seed, exact, time_limit=seconds)
     else:
         problem = _on_own_data(target, size, data, kernels, positive, context.args)
+    first = None if start is None else _start(start, problem)
     # Reading counts; what is left goes to solving.
     if seconds is not None:
         seconds = max(seconds - (time.perf_counter() - began), MIN_TIME_LEFT_S)
-    with _native_output_on_stderr(log):
+    with (
+        waiting(f"solving {problem.describe()}", limit=seconds, wanted=not log),
+        _native_output_on_stderr(log),
+    ):
         result = run(
             problem,
             chosen,
@@ -206,6 +220,7 @@ def solve(
             max_iter=max_iter,
             threads=threads,
             seed=seed,
+            start=first,
             isolate=isolate,
             log=log,
             raw=options,
@@ -218,6 +233,13 @@ def solve(
     if certificate_file is not None and not _saved(result, certificate_file):
         sys.exit(1)
     sys.exit(0 if result.accepted(accept) else 1)
+
+
+def _start(file: str, problem: Problem) -> Point:
+    """The point to start from."""
+    from klopt.judging.solution_files import read_point
+
+    return read_point(file, problem)
 
 
 def _saved(result: Result, file: str) -> bool:
@@ -290,21 +312,32 @@ def _native_output_on_stderr(wanted: bool) -> Iterator[None]:
     metavar="BYTES",
     help="Refuse what is foreseen to need more memory: 500M, 2G.  [default: no limit]",
 )
+@click.option(
+    "-v", "--refused", is_flag=True, help="List every refused pair, with what the backend lacks."
+)
 @_json
-def plan(target: str, size: int | None, seed: int, memory_limit: str | None, as_json: bool) -> None:
-    """List what could solve a FILE or PROBLEM, best first, and why the rest cannot.
+def plan(
+    target: str,
+    size: int | None,
+    seed: int,
+    memory_limit: str | None,
+    refused: bool,
+    as_json: bool,
+) -> None:
+    """List what could solve a FILE or PROBLEM, best first, and count what cannot.
 
     Nothing is solved, and nothing is built without a memory limit. Exit code 1 if there is no
     route.
     """
     from klopt.cli.arguments import read_memory
-    from klopt.engine.format import document, plan_data, wrapped
+    from klopt.engine.format import document, plan_data
     from klopt.engine.lookup import read_problem
     from klopt.engine.planner import plan as routes_of
 
     memory = None if memory_limit is None else read_memory(memory_limit)
     found = routes_of(read_problem(target, size, seed), memory_limit=memory)
-    click.echo(document("plan", plan_data(found)) if as_json else wrapped(found.explain()))
+    text = document("plan", plan_data(found)) if as_json else found.explain(refused=refused)
+    click.echo(text)
     sys.exit(0 if found.routes else 1)
 
 
@@ -373,13 +406,14 @@ def problems(name: str | None, as_json: bool) -> None:
     help="File of the report, an HTML page.",
 )
 @click.option("--store", metavar="FILE", help="Keep the runs and their certificates in this file.")
+@_opened
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @_json
-def demo(size: str, output: str, store: str | None, quiet: bool, as_json: bool) -> None:
+def demo(size: str, output: str, store: str | None, show: bool, quiet: bool, as_json: bool) -> None:
     """Compare all backends on every family of problems, on data that come with scikit-learn.
 
-    Writes a report and prints a table and a summary. Exit code 0 if everything was run, whatever
-    the verdicts.
+    Prints what it shows and who is fastest on which class, and writes a page. Exit code 0 if
+    everything was run, whatever the verdicts.
     """
     from klopt.bench.demo import demo_data, print_demo, run_demo
     from klopt.engine.format import document
@@ -389,7 +423,20 @@ def demo(size: str, output: str, store: str | None, quiet: bool, as_json: bool) 
         click.echo(document("demo", demo_data(comparison, output)))
     else:
         print_demo(comparison, output)
+    if show:
+        open_page(output)
 
+
+main.sections = MappingProxyType(
+    {
+        "Solve and prove": ("solve", "judge", "check", "plan"),
+        "Compare solvers": ("demo", "compare"),
+        "Read a store of runs": ("report", "export", "certificates", "cite"),
+        "Check the papers": ("verify", "experiments"),
+        "Look up": ("backends", "problems", "doctor"),
+        "Write your own": ("new", "check-backend", "check-problem"),
+    }
+)
 
 for command in (
     judge,

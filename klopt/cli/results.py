@@ -12,6 +12,16 @@ if TYPE_CHECKING:
 
 __all__ = ["print_judgement", "print_result"]
 
+ARGUMENTS = {
+    "bracket": "a feasible point and a dual bound, both computed by klopt",
+    "estimate": "an interval up to rounding, which is evidence and no proof",
+    "residuals": "small residuals, which are evidence and no proof",
+    "farkas": "multipliers that add the constraints up to a contradiction",
+    "ray": "a feasible point and a direction in which the objective improves without end",
+    "none": "none",
+}
+"""What a verdict rests on, by the word that a certificate has for it."""
+
 
 def print_result(result: Result, pinned: bool, verbose: bool, as_json: bool) -> None:
     """Print the result of `klopt solve`.
@@ -69,6 +79,7 @@ def _summary(result: Result, route: str) -> Iterator[tuple[str, str]]:
     from math import isfinite
 
     from klopt.engine.format import largest
+    from klopt.engine.words import counted
     from klopt.proof.certificate import Verdict
 
     certificate = result.certificate
@@ -83,19 +94,17 @@ def _summary(result: Result, route: str) -> Iterator[tuple[str, str]]:
         yield "estimate", f"{below:.10g} to {above:.10g}, not proven"
         if certificate.data_change:
             yield "changed", f"the estimate is proven for other data: {certificate.data_change}"
-    yield "proof", certificate.proof
+    yield "proof", ARGUMENTS[certificate.proof]
     # What proves it: the multipliers of the contradiction, the direction without end.
     if result.verdict is Verdict.INFEASIBLE:
         yield "multipliers", largest(result.duals)
     if result.verdict is Verdict.UNBOUNDED and answer.ray is not None:
         yield "ray", largest(result.route.formulation.recover(answer.ray, None).primal)
-    yield "route", route
+    yield "solver", route
     native = f" ({answer.native})" if answer.native else ""
-    count = "" if answer.iterations is None else f", {answer.iterations} iterations"
-    yield "it says", f"{answer.stop.words}{native}{count}"
-    t = result.timings
-    parts = f"build {t.build:.2g}, solve {t.solve:.2g}, certify {t.certify:.2g}"
-    yield "time", f"{t.total:.3g} s: {parts}"
+    count = "" if answer.iterations is None else f", {counted(answer.iterations, 'iteration')}"
+    yield "its status", f"{answer.stop.words}{native}{count}"
+    yield "time", result.timings.words()
     for note in certificate.notes:
         yield "note", note
     if not result.verdict.conclusive:
@@ -109,7 +118,7 @@ def _reason(result: Result, pinned: bool) -> str:
     if pinned:
         return "asked for" if place == 1 else f"asked for; {place} formulations tried"
     if place == 1:
-        return f"{result.route.why}, the first of {len(plan(result.problem).routes)} routes"
+        return f"first choice of {len(plan(result.problem).routes)} ({result.route.why})"
     others = [attempt for attempt in result.attempts if attempt is not result.chosen]
     tried = ", ".join(f"{each.route} {each.certificate.verdict.name}" for each in others)
-    return f"{result.route.why}; also tried: {tried}"
+    return f"also tried: {tried}"

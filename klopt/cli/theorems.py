@@ -6,8 +6,6 @@ Exit codes: 0 if every verdict is the registered one, 1 if one differs, 2 for a 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +15,17 @@ from klopt.cli.common import as_json as _json
 
 if TYPE_CHECKING:
     from klopt.papers.theorems.claim import Claim
+    from klopt.papers.theorems.evidence import Evidence
     from klopt.papers.theorems.verification import Finding, Verification
 
 __all__ = ["verify"]
 
+LEGEND = (
+    "'printed' and 'corrected' are the worst ratio of what is measured to what is claimed, for the "
+    "statement as printed and as corrected: at most 1 means no violation. 'trials' counts random "
+    "instances and those that the claim names."
+)
+MAX_RATIO_COLUMNS = 12
 NO_PROOF = (
     "Optima are intervals, and every verdict uses their pessimistic ends. "
     "A check on many instances supports a theorem; it does not prove it. "
@@ -94,6 +99,7 @@ def verify(
     verdict differs from the registered one.
     """
     from klopt.bench.store import check_writable
+    from klopt.engine.progress import counting
     from klopt.papers.theorems.catalogue import select
     from klopt.papers.theorems.verification import verify_claims
 
@@ -106,7 +112,11 @@ def verify(
     if case_file:
         found = _replayed(chosen, Path(case_file))
     else:
-        with _progress(not quiet, len(chosen)) as tell:
+        with counting(len(chosen), wanted=not quiet) as done:
+
+            def tell(finding: Finding) -> None:
+                done.advance(f"{finding.claim.name}  {finding.outcome.value}")
+
             found = verify_claims(chosen, trials=trials, seed=seed, jobs=jobs, tell=tell)
     if save:
         _save(found, Path(save))
@@ -124,42 +134,6 @@ def verify(
     else:
         _print(found)
     sys.exit(1 if found.unexpected else 0)
-
-
-@contextmanager
-def _progress(wanted: bool, total: int) -> Iterator[Callable[[Finding], None] | None]:
-    """A bar on standard error with the time left; nothing where it is no terminal."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not (wanted and console.is_terminal):
-        yield None
-        return
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    from klopt.bench.record import printable
-
-    columns = (
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("left  {task.description}", markup=False),
-    )
-    # Claims differ in cost by a factor of a thousand: the speed is that of the last minute.
-    with Progress(*columns, console=console, transient=True, speed_estimate_period=60) as bar:
-        number = bar.add_task("", total=total)
-
-        def tell(finding: Finding) -> None:
-            text = f"{finding.claim.name}  {finding.outcome.value}"
-            bar.update(number, advance=1, description=printable(text))
-
-        yield tell
 
 
 def _replayed(chosen: tuple[Claim, ...], path: Path) -> Verification:
@@ -211,13 +185,14 @@ def _print_list(chosen: tuple[Claim, ...]) -> None:
 
 def _print(found: Verification) -> None:
     from klopt.engine.format import console, lines, table, wrapped
-    from klopt.papers.theorems.format import STYLES, ratio, trials_text
+    from klopt.papers.theorems.format import STYLES, trials_text
 
     out = console()
     rows = table(
         ["claim", "verdict", "printed", "corrected", "trials"],
         right=("printed", "corrected", "trials"),
     )
+    rows.columns[0].no_wrap = True
     for finding in found.findings:
         verdict = finding.outcome.value
         if finding.claim.is_remark:
@@ -229,15 +204,14 @@ def _print(found: Verification) -> None:
         rows.add_row(
             finding.claim.name,
             verdict,
-            ratio(finding.printed),
-            ratio(finding.corrected),
+            _ratio(finding.printed),
+            _ratio(finding.corrected),
             trials_text(finding),
             style=STYLES[finding.outcome],
         )
     out.print(rows)
     out.print(
-        f"\n{found!r}. 'printed' and 'corrected' are measured / allowed where that is worst.",
-        soft_wrap=False,
+        wrapped(f"\n{found!r}. {LEGEND}"),
     )
     for finding in found.findings:
         if finding.trouble:
@@ -246,6 +220,18 @@ def _print(found: Verification) -> None:
         text = f"{finding.claim.name}: registered as {finding.claim.expected.value}"
         out.print(lines([("unexpected", text)]))
     out.print(wrapped(NO_PROOF))
+
+
+def _ratio(evidence: Evidence | None) -> str:
+    """A ratio that fits into its column: one next to 1 by its distance."""
+    from klopt.papers.theorems.format import ratio
+
+    text = ratio(evidence)
+    if evidence is None or len(text) <= MAX_RATIO_COLUMNS:
+        return text
+    if 0 < 1 - evidence.worst < 1e-3:
+        return f"1 - {1 - evidence.worst:.0e}"
+    return f"{evidence.worst:.2g}"
 
 
 def _data(finding: Finding) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import copy
 import pickle
+import sys
+import time
 import traceback
 from collections.abc import Iterator
 from functools import partial
@@ -39,6 +41,8 @@ SEEDS = range(5)
 """Those of the planted cone programs of each kind."""
 MAX_OVERRUN_S = 30.0
 """A run with a time limit of a millisecond must end within this time."""
+MAX_RELOAD_S = 0.1
+"""What loading a library that is loaded may take."""
 VALUE_ROUNDING = 1e-9
 """The error of an optimum that was computed on paper, or planted with rounded data."""
 OWN_ERROR = 1e3
@@ -54,6 +58,7 @@ def backend_checks(backend: Backend) -> Iterator[tuple[str, Body]]:
 
     yield "contract_declarations", partial(_declarations, backend)
     yield "contract_pickles", partial(_pickles, backend)
+    yield "contract_load", partial(_loads, backend)
     yield "contract_takes_something_known", partial(_takes_something, backend, instances)
     if solvable:
         # Before the truths, because it names the line where `run` raises.
@@ -133,6 +138,21 @@ def _declarations(backend: Backend) -> None:
     expect(not flaw, flaw)
     reasons = backend.exempt.values()
     expect(all(isinstance(each, str) and each for each in reasons), "an exemption lacks a reason")
+
+
+def _loads(backend: Backend) -> None:
+    """`load` imports the library, and costs nothing the second time."""
+    backend.load()
+    began = time.perf_counter()
+    backend.load()
+    again = time.perf_counter() - began
+    expect(
+        again <= MAX_RELOAD_S,
+        f"a second load took {again:.2g} s: it is called before every run and only imports",
+    )
+    if backend.library is not None:
+        name = backend.library
+        expect(name in sys.modules, f"load does not import {name}, which run then has to do")
 
 
 def _pickles(backend: Backend) -> None:
@@ -250,7 +270,8 @@ def _unknown_option(backend: Backend, example: Instance) -> None:
         answer = answer_form(backend, example.form, Settings(raw={"no_such_option": 1}))
     except InvalidSettings:
         return
-    accepted = f"the unknown raw option 'no_such_option' was accepted ({answer.stop.words})"
+    accepted = f"the unknown raw option 'no_such_option' was accepted ({answer.stop.words}); "
+    accepted += "call klopt.model.backend.check_raw at the beginning of run"
     raise AssertionError(accepted)
 
 

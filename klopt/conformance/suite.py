@@ -14,7 +14,7 @@ passes is reported.
 
 from __future__ import annotations
 
-import sys
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -25,6 +25,7 @@ from klopt.conformance.backend_checks import backend_checks
 from klopt.conformance.checks import Body, Check, Status, expect, run_check
 from klopt.conformance.problem_checks import problem_checks
 from klopt.engine.format import TEXT_COLUMNS, wrapped
+from klopt.engine.progress import counting
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Backend, contract_flaw
 from klopt.model.problem import Problem
@@ -69,8 +70,12 @@ HINTS = {
 """Where to look when a check of the group fails."""
 
 
+ERROR = re.compile(r"\b[A-Za-z_.]*(?:Error|Exception|Panic)\w*: [^\n]*")
+"""An error with its text, as native statuses and details have it."""
+
+
 def check_backend(backend: Backend, *, show: bool = True) -> list[Check]:
-    """Run every check that applies to a backend, print a table and return the results.
+    """Run every check that applies to a backend, print each as it ends and return the results.
 
     What fails is not raised: look for `check.ok`, and for the reason in `check.detail`. With
     `show=False` nothing is printed.
@@ -92,7 +97,7 @@ def check_backend(backend: Backend, *, show: bool = True) -> list[Check]:
 
 
 def check_problem(problem: type[Problem], *, show: bool = True) -> list[Check]:
-    """Run every check that applies to a problem class, print a table and return the results.
+    """Run every check that applies to a problem class, print each as it ends and return the results.
 
     Instances come from the class itself, by `sample(rng, size)`. With `show=False` nothing is
     printed.
@@ -111,6 +116,8 @@ def check_problem(problem: type[Problem], *, show: bool = True) -> list[Check]:
 def explain_checks(who: str, checks: Sequence[Check]) -> str:
     """Return a line for each check, why what failed did, and where to look, in 80 columns.
 
+    What several checks fail for is told in full once.
+
     >>> print(explain_checks("mine", [Check("limit_one_iteration", Status.FAILED, "it raised")]))
     limit_one_iteration  failed
         it raised
@@ -120,21 +127,42 @@ def explain_checks(who: str, checks: Sequence[Check]) -> str:
         Stop.TIME_LIMIT; do not raise
     """
     width = max((len(check.name) for check in checks), default=0)
-    lines = []
-    for check in checks:
-        if check.ok:
-            lines.append(f"{check.name:{width}}  {check.status.value:7}  {check.detail}".rstrip())
-        else:
-            lines.append(f"{check.name:{width}}  {check.status.value}")
-            lines.append(wrapped(indent(check.detail, "    ")))
+    seen: dict[str, str] = {}
+    lines = [_line(check, width, seen) for check in checks]
+    return "\n".join([*lines, "", _closing(who, checks)])
 
+
+def _line(check: Check, width: int, seen: dict[str, str]) -> str:
+    """A check as text; `seen` are the causes told so far, each with the check that had it."""
+    if check.ok:
+        return f"{check.name:{width}}  {check.status.value:7}  {check.detail}".rstrip()
+    head = f"{check.name:{width}}  {check.status.value}"
+    cause = _cause(check)
+    if cause in seen:
+        return f"{head}   as {seen[cause]}"
+    seen[cause] = check.name
+    return f"{head}\n{wrapped(indent(check.detail, '    '))}"
+
+
+def _cause(check: Check) -> str:
+    """What two failures have in common: the error that a library or a backend raised, or all."""
+    found = ERROR.search(check.detail)
+    # A place in brackets may follow, and the bracket of the sentence around it.
+    return found[0].partition(" (")[0].rstrip(")") if found else check.detail
+
+
+def _closing(who: str, checks: Sequence[Check]) -> str:
+    """The counts, the causes that several checks share, and where to look."""
     counts = Counter(check.status for check in checks)
     summary = ", ".join(f"{counts[each]} {each.value}" for each in Status if counts[each])
-    lines += ["", f"{who}: {summary}"]
-
-    failed = {check.name.partition("_")[0] for check in checks if not check.ok}
+    lines = [f"{who}: {summary}"]
+    failed = [check for check in checks if not check.ok]
+    for cause, number in Counter(map(_cause, failed)).items():
+        if number > 1:
+            lines.append(wrapped(f"  {number} of them for one reason: {cause.splitlines()[0]}"))
+    groups = {check.name.partition("_")[0] for check in failed}
     for group, hint in HINTS.items():
-        if group in failed:
+        if group in groups:
             lines.append(fill(f"{group}_: {hint}", TEXT_COLUMNS, subsequent_indent="    "))
     return "\n".join(lines)
 
@@ -142,10 +170,23 @@ def explain_checks(who: str, checks: Sequence[Check]) -> str:
 def _run_all(
     who: str, checks: Iterator[tuple[str, Body]], exempt: Mapping[str, str], show: bool
 ) -> list[Check]:
-    results = [run_check(name, body, exempt.get(name, "")) for name, body in checks]
-    unknown = set(exempt) - {check.name for check in results}
-    for name in sorted(unknown):
-        results.append(Check(name, Status.FAILED, "exempt, but there is no such check"))
-    if show:
-        sys.stdout.write(f"{explain_checks(who, results)}\n")
+    """Run the checks; with `show` each is printed as soon as it is done."""
+    every = list(checks)
+    width = max((len(name) for name, _ in every), default=0)
+    seen: dict[str, str] = {}
+    results: list[Check] = []
+    with counting(len(every)) as count:
+
+        def done(check: Check) -> None:
+            results.append(check)
+            if show:
+                count.write(_line(check, width, seen))
+            count.advance(check.name)
+
+        for name, body in every:
+            done(run_check(name, body, exempt.get(name, "")))
+        for name in sorted(set(exempt) - {check.name for check in results}):
+            done(Check(name, Status.FAILED, "exempt, but there is no such check"))
+        if show:
+            count.write(f"\n{_closing(who, results)}")
     return results

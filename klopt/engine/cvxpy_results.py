@@ -32,8 +32,18 @@ def cvxpy_status(result: Result) -> str:
     if result.stop in CLAIMED:
         return CLAIMED[result.stop]
     if result.point is None:
-        return "solver_error"
+        return _inaccurate(result)
     return "user_limit" if result.stop in LIMITS else "optimal_inaccurate"
+
+
+def _inaccurate(result: Result) -> str:
+    """The word for a result without a point: a vector may show that there is none, almost."""
+    answer = result.attempts[-1].answer
+    if answer.farkas is not None:
+        return CLAIMED[Stop.INFEASIBLE]
+    if answer.ray is not None:
+        return CLAIMED[Stop.UNBOUNDED]
+    return "solver_error"
 
 
 def hand_back(reduction: CvxpyReduction, result: Result) -> None:

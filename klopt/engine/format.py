@@ -1,6 +1,6 @@
 """Results and plans as text: tables of 80 columns for people, one JSON document for programs.
 
-A document opens with {"klopt": version, "schema": 2, "command": ...}. Infinities, which JSON lacks,
+A document opens with {"klopt": version, "schema": 3, "command": ...}. Infinities, which JSON lacks,
 are written as the texts "inf" and "-inf", and NaN as null. The schema number changes when a field
 changes its meaning or goes away.
 """
@@ -42,7 +42,7 @@ __all__ = [
     "wrapped",
 ]
 
-SCHEMA = 2
+SCHEMA = 3
 """The version of the fields of a document."""
 
 TEXT_COLUMNS = 80
@@ -211,6 +211,8 @@ def certificate_data(certificate: Certificate) -> dict[str, Any]:
         "verdict": certificate.verdict.name,
         "lower": certificate.lower,
         "upper": certificate.upper,
+        "relative_gap": certificate.relative_gap,
+        # The former name, until 0.4.
         "relative_width": certificate.relative_gap,
         "proof": certificate.proof,
         "lower_by": certificate.lower_by,

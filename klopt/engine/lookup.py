@@ -223,7 +223,13 @@ def read_backend(text: str | None) -> Backend | None:
     if text is None:
         return None
     if not text.endswith(".py"):
-        return backend_named(text)
+        try:
+            return backend_named(text)
+        except NoRoute as error:
+            # What `klopt new backend NAME` wrote goes by the name of its file.
+            if Path(f"klopt_{text}.py").is_file():
+                raise NoRoute(f"{error}; the file klopt_{text}.py is here: name it") from None
+            raise
     if not Path(text).is_file():
         raise NoRoute(f"no file {text!r}")
     found = getattr(_load(Path(text)), "BACKEND", None)

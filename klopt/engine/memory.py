@@ -6,6 +6,8 @@ what is mapped now plus M less what is resident now: libraries map far more than
 
 from __future__ import annotations
 
+import ctypes
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +21,7 @@ except ImportError:  # Windows has neither limits nor a count of pages
     resource = None  # type: ignore[assignment]
 
 __all__ = [
+    "MemoryRise",
     "available_memory",
     "gigabytes",
     "limited_memory",
@@ -36,6 +39,8 @@ _SYSTEM_FILE = Path("/proc/meminfo")
 _GROUP_FOLDER = Path("/sys/fs/cgroup")
 """Where Linux tells a container how much memory it may have."""
 
+_RESET_SLACK_BYTES = 2**20
+"""By how much a mark that was reset a moment ago may exceed what is resident."""
 MIN_FORESEEN_BYTES = 5e8
 """Without a limit, what needs less is not compared with what the computer has left."""
 
@@ -132,6 +137,33 @@ def peak_memory() -> int | None:
         return known
     # Since the process started; on macOS this is in bytes.
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+class MemoryRise:
+    """How far resident memory rises from now on, at its peak.
+
+    What Python and the C library hold but do not use is given back first: else a run would fill what
+    an earlier one has left, and seem to need nothing.
+    """
+
+    def __init__(self) -> None:
+        gc.collect()
+        with suppress(OSError, AttributeError):  # other systems have another C library
+            ctypes.CDLL(None).malloc_trim(0)
+        reset_peak()
+        now = _memory(_STATUS_FILE, "Vm")
+        peak = now.get("VmHWM", 0)
+        resident = now.get("VmRSS", 0)
+        # Where the mark was not reset, it is that of an earlier run.
+        is_reset = 0 < peak <= resident + _RESET_SLACK_BYTES
+        self._before = resident if is_reset else None
+
+    def bytes(self) -> int | None:
+        """Return the rise so far; None where the system does not tell."""
+        peak = _memory(_STATUS_FILE, "VmHWM").get("VmHWM")
+        if peak is None or self._before is None:
+            return None
+        return max(0, peak - self._before)
 
 
 def _memory(file: Path, prefix: str) -> dict[str, int]:

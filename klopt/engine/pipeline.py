@@ -29,6 +29,7 @@ from klopt.engine.interrupts import call_within
 from klopt.engine.memory import memory_refusal
 from klopt.engine.planner import Route, routes_for
 from klopt.engine.presolve import Reduced, reduce_rows
+from klopt.engine.progress import tell as tell_progress
 from klopt.engine.result import Attempt, Result, Timings, combine
 from klopt.engine.run_here import CHANGED, blas_threads, run_here
 from klopt.engine.run_in_child import run_isolated
@@ -355,8 +356,10 @@ def _attempts(
 
 
 def _is_nearly_proven(attempt: Attempt, tol: float) -> bool:
-    """Whether the backend claims an optimum that a tighter native tolerance may well prove."""
-    if attempt.answer.stop is not Stop.OPTIMAL or "tol" not in attempt.route.backend.honours:
+    """Whether the backend has an optimum, or almost, that a tighter native tolerance may well prove."""
+    if attempt.answer.stop not in (Stop.OPTIMAL, Stop.ALMOST_OPTIMAL):
+        return False
+    if "tol" not in attempt.route.backend.honours:
         return False
     certificate = attempt.certificate
     # A proof of infeasibility, say, contradicts the claim but needs no second run.
@@ -390,6 +393,7 @@ def _attempt(
         The tolerance that the backend is asked for, if it is not that of the certificate.
     """
     began = time.perf_counter()
+    tell_progress(f"{route}: building")
     try:
         form = route.formulation.build()
     except InvalidProblem as error:
@@ -415,6 +419,7 @@ def _attempt(
             if tell:
                 raise
     asked = settings if ask is None else attrs.evolve(settings, tol=ask)
+    tell_progress(f"{route}: solving")
     answer = answer_form(route.backend, form, asked, start, isolate)
     if answer.native == CHANGED:
         problem.mark_data_changed()
@@ -426,6 +431,7 @@ def _attempt(
         undo.enter_context(blas_threads(settings.threads))
         undo.enter_context(_budget(judged_until))
 
+    tell_progress(f"{route}: proving")
     certificate, found, exact = call_within(
         enter, lambda: _certified(problem, route, form, answer, settings)
     )
@@ -441,7 +447,14 @@ def _attempt(
 
     seconds = answered - built
     overrun = 0.0 if settings.time_limit is None else max(0.0, seconds - settings.time_limit)
-    timings = Timings(built - began, seconds, certified - answered, answer.seconds, overrun)
+    timings = Timings(
+        build=built - began,
+        solve=max(0.0, seconds - answer.load),
+        certify=certified - answered,
+        native=answer.seconds,
+        overrun=overrun,
+        load=answer.load,
+    )
     return Attempt(route, answer, certificate, found, timings, exact)
 
 
@@ -532,7 +545,7 @@ def _with_feasible_point(
     backend, reduced, settings, run
         Who is asked, about which form, within which limits and in which process.
     """
-    if answer.stop is not Stop.UNBOUNDED or answer.ray is None:
+    if answer.ray is None:
         return answer
     form = reduced.form
     if answer.x is not None and form.measure(answer.x).primal <= settings.tol:

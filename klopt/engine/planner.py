@@ -10,6 +10,7 @@ formulations, then the backend's name. Planning is cheap, deterministic, and bui
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import product
@@ -20,8 +21,10 @@ from klopt.engine.cvxpy_problems import as_problem
 from klopt.engine.memory import memory_refusal
 from klopt.engine.registry import Broken, backend_named, backends, broken
 from klopt.engine.route_costs import ProgramSize, about, expected_seconds, groups_of_alike
+from klopt.engine.words import counted
 from klopt.errors import InvalidProblem, InvalidSettings, NoRoute
 from klopt.model.backend import Backend, Settings, contract_flaw
+from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, Form
 from klopt.model.html import html_table
 from klopt.model.problem import Formulation, Problem
@@ -32,6 +35,13 @@ __all__ = ["Plan", "Refusal", "Route", "plan", "routes_for"]
 TEXT_COLUMNS = 80
 """The width of a plan as text."""
 
+MAX_REASONS = 3
+"""How many reasons are named where refusals are counted."""
+RANKS = (
+    "order: by expected time where it is known, else by rank (10 exact, 20 interior point, "
+    "30 first order, 50 through another library)"
+)
+"""What a rank means."""
 MIN_REASON_COLUMNS = 24
 """What the names of a row must leave for its text; where they leave less, all of it is one text."""
 
@@ -68,9 +78,17 @@ class Refusal:
     @property
     def missing(self) -> str:
         """What the formulation needs and the backend or the computer does not offer."""
-        return self.memory or "needs " + ", ".join(
-            sorted(self.formulation.needs - self.backend.offers)
-        )
+        lacking = sorted(self.formulation.needs - self.backend.offers)
+        return self.memory or ", ".join(map(_without, lacking))
+
+
+def _without(feature: Feature) -> str:
+    """A feature that a backend lacks, in words.
+
+    >>> _without(Feature.SOC), _without(Feature.QUADRATIC)
+    ('no second-order cones', 'no quadratic objective')
+    """
+    return f"no {feature.value.removeprefix('a ')}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,13 +118,16 @@ class Plan:
         """The solver files and plug-ins that failed to load, and why."""
         return broken("klopt.solvers")
 
-    def explain(self) -> str:
-        """Return both lists as text that lines up in 80 columns."""
+    def explain(self, *, refused: bool = False) -> str:
+        """Return the routes as text that lines up in 80 columns, and how many pairs are refused.
+
+        With `refused` each of these is listed, with what it lacks.
+        """
         formulations = [formulation.name for formulation in self.problem.formulations()]
         installed = {backend.name for backend in self.installed}
         head = (
-            f"{self.problem.describe()}: {len(formulations)} formulations x "
-            f"{len(installed)} backends"
+            f"{self.problem.describe()}: {counted(len(formulations), 'formulation')} x "
+            f"{counted(len(installed), 'backend')}"
         )
         lines = [fill(head, TEXT_COLUMNS, subsequent_indent="  ")]
 
@@ -118,10 +139,16 @@ class Plan:
         if not routes:
             lines.append("  no route: nothing installed can take any formulation")
 
-        refused = [_Row("", r.formulation.name, r.backend.name, r.missing) for r in self.refusals]
-        if refused:
+        if any(route.expected is None for route in self.routes):
+            lines.append(fill(RANKS, TEXT_COLUMNS, subsequent_indent="  "))
+
+        refusals = self.refusals
+        if refusals and (refused or not routes):
+            rows = [_Row("", r.formulation.name, r.backend.name, r.missing) for r in refusals]
             lines.append("refused")
-            lines += _aligned(refused, formulations, installed)
+            lines += _aligned(rows, formulations, installed)
+        elif refusals:
+            lines.append(fill(_counted_refusals(refusals), TEXT_COLUMNS, subsequent_indent="  "))
 
         away = [_Row("", backend.name, "", backend.missing) for backend in self.absent]
         away += [_Row("", item.name, "", f"broken: {item.reason}") for item in self.broken]
@@ -139,6 +166,20 @@ class Plan:
             for number, route in enumerate(self.routes, 1)
         ]
         return html_table(self.problem.describe(), ["", "backend", "formulation", "why"], rows)
+
+
+def _counted_refusals(refusals: Collection[Refusal]) -> str:
+    """How many pairs are refused, and what they lack most often."""
+    often = Counter(
+        _without(feature)
+        for refusal in refusals
+        for feature in refusal.formulation.needs - refusal.backend.offers
+    )
+    ranking = sorted(often.items(), key=lambda item: (-item[1], item[0]))
+    most = ", ".join(f"{words} ({count})" for words, count in ranking[:MAX_REASONS])
+    why = f": {most}" if most else ""
+    pairs = counted(len(refusals), "other pair")
+    return f"refused: {pairs}{why}; klopt plan --refused or .explain(refused=True) lists them"
 
 
 class _Row(NamedTuple):
@@ -173,9 +214,9 @@ def plan(problem: Problem | CvxpyProblem, *, memory_limit: int | None = None) ->
     """Return the routes of a problem, best first, without building or solving anything.
 
     `.routes` and `.refusals` hold all pairs of a formulation and an installed backend; `.explain()`
-    is both as text. With a `memory_limit` in bytes each form is built, and a route that is foreseen
-    to need more is refused with the figure. A `cvxpy.Problem` is planned as the cone program that
-    CVXPY reduces it to.
+    is the first as text, `.explain(refused=True)` both. With a `memory_limit` in bytes each form is
+    built, and a route that is foreseen to need more is refused with the figure. A `cvxpy.Problem` is
+    planned as the cone program that CVXPY reduces it to.
 
     >>> from klopt.engine.registry import problem_named
     >>> p = plan(problem_named("LP")(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-1.0]))
@@ -311,7 +352,7 @@ def routes_for(
     if not routes:
         chosen = f" by formulation {formulation!r}" if formulation else ""
         raise NoRoute(
-            f"nothing installed can solve {problem.describe()}{chosen}\n{options.explain()}"
+            f"nothing installed can solve {problem.describe()}{chosen}\n{options.explain(refused=True)}"
         )
     if settings.max_iter is not None:
         routes = _routes_with_iteration_limit(routes)

@@ -16,6 +16,7 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.engine.planner import Route
+from klopt.engine.words import counted
 from klopt.errors import InvalidSettings, NotCertified
 from klopt.model.backend import Answer, Backend, Settings, Step, Stop
 from klopt.model.html import html_table
@@ -27,6 +28,8 @@ __all__ = ["ACCEPT", "Accept", "Attempt", "Result", "Timings", "combine", "proof
 
 Accept = Literal["proven", "estimated"]
 """Which verdicts a user accepts: conclusive ones, or ESTIMATED as well."""
+MIN_LOAD_S = 0.001
+"""Below so many seconds nothing was loaded."""
 ACCEPT: tuple[Accept, ...] = ("proven", "estimated")
 
 
@@ -43,12 +46,24 @@ class Timings:
     native: float
     """The native call alone, as the backend tells it."""
     overrun: float = 0.0
-    """By how much `solve` exceeded the time limit."""
+    """By how much `load` + `solve` exceeded the time limit."""
+    load: float = 0.0
+    """Importing libraries and starting a process before the backend ran: once in a session."""
 
     @property
     def total(self) -> float:
         """build + solve + certify."""
         return self.build + self.solve + self.certify
+
+    def words(self) -> str:
+        """Return the total and its parts as text, and what is not counted.
+
+        >>> Timings(build=0.001, solve=0.02, certify=0.003, native=0.01, load=1.5).words()
+        '0.024 s: build 0.001, solve 0.02, certify 0.003 (plus 1.5 s loading libraries)'
+        """
+        parts = f"build {self.build:.2g}, solve {self.solve:.2g}, certify {self.certify:.2g}"
+        load = self.load if self.load >= MIN_LOAD_S else 0.0
+        return f"{self.total:.3g} s: {parts} (plus {load:.2g} s loading libraries)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,14 +215,12 @@ class Result:
         """Return in plain words what is proven, what is not, and what was tried."""
         answer = self.chosen.answer
         native = f" ({answer.native})" if answer.native else ""
-        took = self.timings
         lines = [
             f"{self.problem.describe()} by {self.route}",
             self.certificate.explain(),
             *([f"  data: {self.problem.statement.data}"] if self.problem.statement.data else []),
-            f"  the backend says: {answer.stop.words}{native}",
-            f"  {took.total:.3g} s: build {took.build:.2g}, solve {took.solve:.2g}, "
-            f"certify {took.certify:.2g}",
+            f"  solver status: {answer.stop.words}{native}",
+            f"  {self.timings.words()}",
         ]
         if not self.verdict.conclusive:
             lines.append(f"  advice: {answer.stop.advice}")
@@ -245,9 +258,9 @@ class Result:
             f"|- gap         {certificate.relative_gap:.1e} relative, "
             f"asked for {settings.tol:.0e}\n"
             f"{estimate}"
-            f"|- work        {self.timings.total:.3g} s, {settings.threads} thread(s), "
+            f"|- work        {self.timings.total:.3g} s, {counted(settings.threads, 'thread')}, "
             f"seed {settings.seed}\n"
-            f"`- it says     {self.stop.words}"
+            f"`- status      {self.stop.words}"
         )
 
     def _repr_html_(self) -> str:
@@ -256,7 +269,7 @@ class Result:
             ("value", f"{self.value:.10g}"),
             ("interval", _interval((self.lower, self.upper))),
             ("route", self.route),
-            ("backend says", self.stop.words),
+            ("solver status", self.stop.words),
             ("seconds", f"{self.timings.total:.3g}"),
         ]
         if self.estimate is not None:

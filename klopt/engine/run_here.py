@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from copy import deepcopy
+from dataclasses import replace
 from functools import cache, cached_property
 from math import gcd
 from typing import Any
@@ -74,6 +75,9 @@ def run_here(
     own_settings = _own_settings(settings)
     arrays = list(_arrays_of(form))
     printed: list[str] = []
+    began = time.perf_counter()
+    _blas_pools()
+    looking = time.perf_counter() - began
 
     def enter(undo: ExitStack) -> None:
         undo.enter_context(_read_only(arrays))
@@ -81,7 +85,10 @@ def run_here(
             undo.enter_context(captured(printed))
         undo.enter_context(blas_threads(settings.threads))
 
-    def call() -> tuple[object, float]:
+    def call() -> tuple[object, float, float]:
+        began = time.perf_counter()
+        _load(backend)
+        load = time.perf_counter() - began
         before = list(map(_checksum, arrays))
         began = time.perf_counter()
         answer = _run(backend, own_form, own_settings, start)
@@ -90,10 +97,20 @@ def run_here(
         # Looked up afresh: a backend may have exchanged the parts of a sparse matrix.
         if list(map(_checksum, _arrays_of(form))) != before:
             answer = Answer(Stop.CRASHED, native=CHANGED)
-        return answer, seconds
+        return answer, seconds, load
 
-    answer, seconds = call_within(enter, call)
-    return cleaned(answer, form, seconds, "".join(printed))
+    answer, seconds, load = call_within(enter, call)
+    return replace(cleaned(answer, form, seconds, "".join(printed)), load=looking + load)
+
+
+def _load(backend: Backend) -> None:
+    """Import what the backend needs; what cannot be imported is told by its run."""
+    try:
+        backend.load()
+    except USER_ENDS:
+        raise
+    except BaseException:  # a panic of a Rust library is no Exception
+        return
 
 
 def _run(backend: Backend, form: Form, settings: Settings, start: Start | None) -> object:

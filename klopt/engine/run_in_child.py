@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import enum
+import importlib
 import os
 import pickle
 import queue
@@ -332,10 +333,13 @@ def run_isolated(
             child.wait_until_ready()
         except ChildDied as error:
             return _crashed(child, error, settings)
+        # Its first import belongs to the start.
+        importlib.import_module("cloudpickle")
         used = time.perf_counter() - began
         left = _with_time_left(settings, used)
         task = _pickled(backend, form, left, start)
-        return _answer_of(child, task, left, _patience(settings, left, used))
+        answer = _answer_of(child, task, left, _patience(settings, left, used))
+        return replace(answer, load=answer.load + used)
 
     return call_within(enter, run)
 

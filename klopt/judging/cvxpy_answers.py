@@ -33,8 +33,11 @@ __all__ = ["judge_problem", "reduced_and_kept"]
 Mask = npt.NDArray[np.bool_]
 STOPS = {
     "optimal": Stop.OPTIMAL,
+    "optimal_inaccurate": Stop.ALMOST_OPTIMAL,
     "infeasible": Stop.INFEASIBLE,
+    "infeasible_inaccurate": Stop.STALLED,
     "unbounded": Stop.UNBOUNDED,
+    "unbounded_inaccurate": Stop.STALLED,
     "infeasible_or_unbounded": Stop.INFEASIBLE_OR_UNBOUNDED,
     "user_limit": Stop.ITERATION_LIMIT,
 }
@@ -129,8 +132,8 @@ def _without_values(problem: Any, raw: KeptSolution | None) -> Claim:
     """What the solver has left of a problem that it calls infeasible or unbounded."""
     more = "klopt.solve of the CVXPY problem looks for a proof of its own"
     stop = _stop(problem)
-    farkas = raw.y if raw is not None and stop is not Stop.UNBOUNDED else None
-    ray = raw.x if raw is not None and stop is not Stop.INFEASIBLE else None
+    farkas = raw.y if raw is not None and "infeasible" in problem.status else None
+    ray = raw.x if raw is not None and "unbounded" in problem.status else None
     if farkas is None and ray is None:
         note = f"CVXPY keeps no certificate of this solver for {problem.status!r}; {more}"
         return Claim(Point({}, {}), stop, _quoted(problem), (note,))
@@ -146,7 +149,7 @@ def _without_values(problem: Any, raw: KeptSolution | None) -> Claim:
 
 def _stop(problem: Any) -> Stop:
     """What CVXPY has for a solver's status, in klopt's word."""
-    return STOPS.get(problem.status.removesuffix("_inaccurate"), Stop.NUMERICAL)
+    return STOPS.get(problem.status, Stop.NUMERICAL)
 
 
 def _quoted(problem: Any) -> str:

@@ -50,8 +50,8 @@ MAX_MAGNITUDE = 1e100
 """Squares and products of larger entries leave the range of floats."""
 
 
-NO_OPTIMUM = (Stop.INFEASIBLE, Stop.UNBOUNDED, Stop.INFEASIBLE_OR_UNBOUNDED)
-"""What a maker says of a problem without an optimum."""
+NO_OPTIMUM = (Stop.INFEASIBLE, Stop.UNBOUNDED, Stop.INFEASIBLE_OR_UNBOUNDED, Stop.STALLED)
+"""What a maker says of a problem without an optimum; STALLED stands for "almost infeasible"."""
 
 
 class Given(Backend):
@@ -103,7 +103,9 @@ class Claim:
     @property
     def says_no_optimum(self) -> bool:
         """Whether it is about a problem without an optimum, of which there is no point."""
-        return not (self.point.primal or self.point.dual) and self.stop in NO_OPTIMUM
+        if self.point.primal or self.point.dual:
+            return False
+        return self.stop in NO_OPTIMUM
 
 
 def judged(problem: Problem, claim: Claim, settings: Settings) -> Result:

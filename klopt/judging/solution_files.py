@@ -36,7 +36,7 @@ from klopt.programs.formats.model import Model, Names
 from klopt.programs.formats.solution import SolutionFile, read_solution
 from klopt.programs.formats.source import reading
 
-__all__ = ["judge_files"]
+__all__ = ["judge_files", "read_point"]
 
 ARRAYS = (".npz", ".json")
 """Files of arrays by name; any other suffix is that of a solver's own file."""
@@ -49,6 +49,8 @@ STOPS = (
     ("optimal", Stop.OPTIMAL),
 )
 """Words of a status and what they mean; the first that occurs counts."""
+ALMOST = ("inaccurate", "almost", "near", "close to", "suboptimal", "unscaled infeasibilities")
+"""Words of solvers that met looser tolerances than theirs."""
 
 
 def judge_files(
@@ -154,6 +156,8 @@ def _by_name(
 def _stop(status: str) -> Stop:
     """What a solver's own word means; a file without one holds what somebody calls optimal."""
     words = status.lower()
+    if any(text in words for text in ALMOST):
+        return Stop.ALMOST_OPTIMAL if "optimal" in words else Stop.STALLED
     for text, stop in STOPS:
         if text in words:
             return stop
@@ -161,6 +165,30 @@ def _stop(status: str) -> Stop:
 
 
 # Arrays by name
+
+
+def read_point(file: str | PathLike[str], problem: Problem) -> Point:
+    """Return the point in a file of arrays by name, such as `klopt solve --json` writes.
+
+    Parameters
+    ----------
+    file
+        An .npz or .json file.
+    problem
+        What the point is of; its solutions have the names.
+    """
+    place = Path(file)
+    if place.suffix.lower() not in ARRAYS:
+        raise InvalidProblem(f"{place} is no file of arrays by name; expected .npz or .json")
+    x, y = _arrays(place, problem)
+    if x is None:
+        raise InvalidProblem(f"{place} holds no point to start from")
+    primal = x if isinstance(x, dict) else {"x": x}
+    dual = y if isinstance(y, dict) else {}
+    return Point(
+        {name: np.asarray(value, dtype=float) for name, value in primal.items()},
+        {name: np.asarray(value, dtype=float) for name, value in dual.items()},
+    )
 
 
 def _arrays(place: Path, problem: Problem) -> tuple[Any, Any]:

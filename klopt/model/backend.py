@@ -54,9 +54,15 @@ MIN_MEMORY_LIMIT_BYTES = 100_000_000
 
 
 class Stop(StrEnum):
-    """Why a backend says it stopped: a claim, with what to do about it."""
+    """Why a backend says it stopped, with what to do about it.
+
+    `OPTIMAL`, `INFEASIBLE` and `UNBOUNDED` are claims. `ALMOST_OPTIMAL` is none: the solver says itself
+    that it met looser tolerances than it was given ("AlmostSolved", "close to optimal",
+    "optimal_inaccurate"). One that says the same of infeasibility has `STALLED`.
+    """
 
     OPTIMAL = "OPTIMAL"
+    ALMOST_OPTIMAL = "ALMOST_OPTIMAL"
     INFEASIBLE = "INFEASIBLE"
     UNBOUNDED = "UNBOUNDED"
     INFEASIBLE_OR_UNBOUNDED = "INFEASIBLE_OR_UNBOUNDED"
@@ -81,6 +87,9 @@ class Stop(StrEnum):
 
 _ADVICE = {
     Stop.OPTIMAL: "Read the verdict: only klopt's bracket says whether it is.",
+    Stop.ALMOST_OPTIMAL: (
+        "It met looser tolerances than asked for; read the verdict, loosen tol or rescale the data."
+    ),
     Stop.INFEASIBLE: (
         "If klopt proves it, the multipliers show the contradiction; if not, ask another backend."
     ),
@@ -273,6 +282,8 @@ class Answer:
         Certified bounds along the way.
     notes:
         What a user should know about how the answer came about.
+    load:
+        Seconds of importing libraries and starting a process before the run; klopt fills it in.
 
     >>> Answer(Stop.ITERATION_LIMIT, x=np.array([0.5, 0.5]), iterations=100).stop.words
     'iteration limit'
@@ -289,13 +300,14 @@ class Answer:
     log: str = ""
     history: tuple[Step, ...] = ()
     notes: tuple[str, ...] = ()
+    load: float = 0.0
 
 
 class Backend(ABC):
     """One solver: what it takes, which settings it honours, what it proves, and how to run it.
 
     Subclasses set the class attributes and implement `run`. They must be picklable, never print,
-    never change the form and import their library inside `run` only. `klopt.check_backend` tests an
+    never change the form and import their library inside `load` and `run` only. `klopt.check_backend` tests an
     instance, `klopt.register` makes it known; `klopt new backend NAME` writes one to start from.
     """
 
@@ -328,6 +340,15 @@ class Backend(ABC):
     @abstractmethod
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
         """Return what this backend claims about the form."""
+
+    def load(self) -> None:
+        """Import what `run` needs: klopt calls it before the clock starts.
+
+        The first use of a library takes seconds that say nothing of the solver. By default `library`
+        is imported; a backend whose `run` imports more of it says so here.
+        """
+        if self.library is not None:
+            importlib.import_module(self.library)
 
     def rate_constant(self, form: Form) -> float:
         """Return c where a theorem bounds the gap after k iterations by c / k, else NaN."""

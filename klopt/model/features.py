@@ -31,7 +31,7 @@ class Feature(StrEnum):
 
     # A function over a simple set is exactly one of these, or QUADRATIC.
     LINEAR = "a linear objective"
-    MARGIN = "a kernel-machine quadratic"
+    MARGIN = "a support-vector-machine objective"
     SMOOTH = "a smooth function by oracle"
     CURVED = "a smooth function that knows its curvature"
     APPLIED = "a smooth function whose curvature can be applied and nearly inverted"

@@ -27,6 +27,12 @@ def given_kernels(kernels: Kernels) -> tuple[Gram, ...]:
     """Return a list of matrices, or an array with kernels stacked last, as checked kernels."""
     given: object = kernels
     if isinstance(kernels, np.ndarray) and kernels.ndim == 3:
+        m, rows, columns = kernels.shape
+        if rows == columns != m:
+            raise InvalidProblem(
+                f"kernels has shape {kernels.shape}, with the kernels first; "
+                "expected (n, n, m), kernels last: np.moveaxis(kernels, 0, -1), or list(kernels)"
+            )
         given = [kernels[:, :, i] for i in range(kernels.shape[2])]
     if not isinstance(given, list | tuple):
         shape = f" of shape {kernels.shape}" if isinstance(kernels, np.ndarray) else ""

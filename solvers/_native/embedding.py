@@ -9,11 +9,19 @@ __all__ = ["claim"]
 
 
 def claim(
-    stop: Stop, x: FloatArray, y: FloatArray, iterations: int, seconds: float, native: str
+    stop: Stop,
+    x: FloatArray,
+    y: FloatArray,
+    iterations: int,
+    seconds: float,
+    native: str,
+    *,
+    nearly: Stop | None = None,
 ) -> Answer:
     """Return the answer with x and y in their places.
 
     Where the solver says "infeasible" y is the proof of that, where it says "unbounded" x is a ray.
+    The same holds where it says "almost infeasible", which is no claim, but a vector to be judged.
 
     Parameters
     ----------
@@ -23,6 +31,8 @@ def claim(
         The vectors that it returns, in klopt's signs.
     iterations, seconds, native
         Those of the answer.
+    nearly
+        What the vectors show almost, where the solver does not claim it.
 
     Examples
     --------
@@ -30,8 +40,9 @@ def claim(
     >>> claim(Stop.UNBOUNDED, np.array([1.0]), np.array([0.0]), 9, 0.1, "").ray
     array([1.])
     """
-    if stop is Stop.INFEASIBLE:
+    shown = stop if nearly is None else nearly
+    if shown is Stop.INFEASIBLE:
         return Answer(stop, farkas=y, iterations=iterations, seconds=seconds, native=native)
-    if stop is Stop.UNBOUNDED:
+    if shown is Stop.UNBOUNDED:
         return Answer(stop, ray=x, iterations=iterations, seconds=seconds, native=native)
     return Answer(stop, x, y, iterations=iterations, seconds=seconds, native=native)

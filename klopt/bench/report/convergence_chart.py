@@ -136,7 +136,7 @@ def _curve(
         x,
         y,
         styles.of(run),
-        title=f"{route(run)}: {run.verdict.name}, width {run.relative_width:.1e}",
+        title=f"{route(run)}: {run.verdict.name}, width {run.relative_gap:.1e}",
         hollow=() if run.verdict.conclusive else (True,),
         ended=True,
     )

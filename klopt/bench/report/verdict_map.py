@@ -37,7 +37,7 @@ def _cell(problem: str, backend: str, found: Sequence[Trial], links: Mapping[str
     best = min(own, key=lambda trial: (trial.first.tol, trial.order))
     run = shown(best)
     symbol = SYMBOLS[run.verdict]
-    if run.honest is False:
+    if run.status_confirmed is False:
         symbol += " !"
-    said = "" if run.honest else f"{route(run)} says {run.says.words}"
+    said = "" if run.status_confirmed else f"{route(run)} says {run.says.words}"
     return MapCell(symbol, run.verdict.name, TONE[run.verdict], said, links.get(run.key, ""))

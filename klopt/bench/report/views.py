@@ -153,11 +153,11 @@ def _row(
         symbol=SYMBOLS[run.verdict],
         tone=TONE[run.verdict],
         rank=_rank(run),
-        confirmed=run.honest is not False,
+        confirmed=run.status_confirmed is not False,
         best=any(repeat.key in winners for repeat in trial.runs),
         lower=write(run.lower),
         upper=write(run.upper),
-        width=_short(run.relative_width),
+        width=_short(run.relative_gap),
         times=tuple(map(_seconds, (run.build, run.solve, run.certify, total))),
         iterations="–" if run.iterations is None else str(run.iterations),
         memory="–" if run.memory is None else f"{run.memory / 2**20:.0f}",
@@ -245,7 +245,9 @@ def details(found: Sequence[Trial], anchors: Mapping[str, str]) -> tuple[RunDeta
 def _detail(trial: Trial, anchor: str, max_log: int, alike: bool) -> RunDetail:
     run = shown(trial)
     said = f"{run.says.words} ({run.native})" if run.native else run.says.words
-    residuals = f"primal {_short(run.primal)}, dual {_short(run.dual)}, gap {_short(run.gap)}"
+    residuals = (
+        f"primal {_short(run.primal)}, dual {_short(run.dual)}, gap {_short(run.gap_residual)}"
+    )
     pairs = [
         ("it says", said),
         ("at first", _first_claim(run)),
@@ -284,9 +286,9 @@ def _tail(log: str, length: int) -> str:
 
 
 def _first_claim(run: Run) -> str:
-    if math.isnan(run.first_width):
+    if math.isnan(run.first_gap):
         return ""
-    proven = f"width {_short(run.first_width)} was proven"
+    proven = f"width {_short(run.first_gap)} was proven"
     return f"optimal, where {proven}; klopt asked again by a finer tolerance"
 
 
