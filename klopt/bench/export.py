@@ -1,4 +1,4 @@
-"""Runs as tables for other programs: CSV, JSON and Parquet, one row for each run.
+"""Runs as tables: CSV, JSON and Parquet with one row for each run, LaTeX and Markdown by class.
 
 The columns are the fields of `Run` and what follows from them: seconds, relative_gap, and
 status_confirmed (whether klopt confirms all claims of the backend). In CSV a number that is not known is an empty
@@ -18,6 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from klopt.bench.paper_tables import to_latex, to_markdown
 from klopt.bench.record import Run
 from klopt.engine.format import document
 from klopt.errors import InvalidSettings
@@ -111,6 +112,8 @@ FORMATS: Mapping[str, Callable[[Sequence[Run]], bytes]] = MappingProxyType(
         ".csv": lambda runs: to_csv(runs).encode(),
         ".json": lambda runs: to_json(runs).encode(),
         ".parquet": _to_parquet,
+        ".tex": lambda runs: to_latex(runs).encode(),
+        ".md": lambda runs: to_markdown(runs).encode(),
     }
 )
 

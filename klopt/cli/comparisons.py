@@ -37,7 +37,13 @@ RELOAD_S = 5
 
 
 @click.command(short_help="Run many backends on the same problems.")
-@click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
+@click.argument("targets", nargs=-1, metavar="TARGET...")
+@click.option(
+    "--suite",
+    metavar="NAME",
+    help="A named test set besides the targets: netlib, maros-meszaros, sdplib or cvxpy.",
+)
+@click.option("--data", metavar="FOLDER", help="With --suite: the folder of its files.")
 @click.option(
     "--backend",
     "backends",
@@ -107,6 +113,8 @@ RELOAD_S = 5
 @_json
 def compare(
     targets: tuple[str, ...],
+    suite: str | None,
+    data: str | None,
     backends: tuple[str, ...],
     formulation: str | None,
     tol: str,
@@ -137,6 +145,7 @@ def compare(
     from klopt.bench.store import StoreFailed, check_writable
     from klopt.cli.arguments import read_duration, read_memory, read_numbers
 
+    chosen = _problems(targets, suite, data)
     if output is None and (watch or show):
         raise BadCall("--watch and --open need a page: add -o FILE.html")
     if output is not None:
@@ -146,7 +155,7 @@ def compare(
     command = f"klopt {shlex.join(sys.argv[1:])}"
     try:
         comparison = run(
-            targets,
+            chosen,
             [name for text in backends for name in text.split(",")] or None,
             formulation=formulation,
             tol=read_numbers(tol, "tolerances"),
@@ -171,6 +180,19 @@ def compare(
     if by_backend:
         told += f" ({_counts(by_backend)})"
     _show(comparison, output, quiet, as_json, told, show=show and not watch)
+
+
+def _problems(targets: tuple[str, ...], suite: str | None, data: str | None) -> list[Any]:
+    """The targets, and what a test set adds to them."""
+    if suite is None and data is not None:
+        raise BadCall("--data is the folder of a test set; name the set with --suite")
+    if suite is None and not targets:
+        raise BadCall("nothing to compare on; name a TARGET, or a test set with --suite")
+    if suite is None:
+        return list(targets)
+    from klopt.bench.test_sets import members
+
+    return [*targets, *members(suite, data)]
 
 
 class _LivePage:
@@ -306,6 +328,8 @@ def report(store: str, output: str | None, show: bool, as_json: bool) -> None:
 @click.option("--csv", "suffix", flag_value=".csv", help="CSV, one row for each run.")
 @click.option("--json", "suffix", flag_value=".json", help="One JSON document.")
 @click.option("--parquet", "suffix", flag_value=".parquet", help="A Parquet file; needs -o.")
+@click.option("--latex", "suffix", flag_value=".tex", help="A LaTeX table: solvers by class.")
+@click.option("--markdown", "suffix", flag_value=".md", help="The same table in Markdown.")
 @click.option("--figure", metavar="NAME", help="A chart of the page, to -o FILE.svg, .png or .pdf.")
 @click.option(
     "-o",

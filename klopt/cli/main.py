@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from klopt.cli.archives import archive, replay
 from klopt.cli.authoring import check_backend, check_problem, new
 from klopt.cli.certificates import certificates, check
 from klopt.cli.common import (
@@ -432,6 +433,7 @@ main.sections = MappingProxyType(
         "Solve and prove": ("solve", "judge", "check", "plan"),
         "Compare solvers": ("demo", "compare"),
         "Read a store of runs": ("report", "export", "certificates", "cite"),
+        "Hand on a comparison": ("archive", "replay"),
         "Check the papers": ("verify", "experiments"),
         "Look up": ("backends", "problems", "doctor"),
         "Write your own": ("new", "check-backend", "check-problem"),
@@ -451,6 +453,8 @@ for command in (
     export,
     certificates,
     cite,
+    archive,
+    replay,
     doctor,
 ):
     main.add_command(command)
