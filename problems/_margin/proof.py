@@ -54,6 +54,7 @@ from klopt.proof.kernel_product import enclose_in_blocks, enclose_in_slices, ent
 from klopt.proof.time_budget import remaining
 
 __all__ = [
+    "HingeBound",
     "Penalty",
     "balanced_multiple",
     "best_scale",
@@ -70,6 +71,7 @@ __all__ = [
     "largest_nu",
     "length_charge",
     "middle_of",
+    "narrow_dot",
     "normal_classifier",
     "nu_margin_proof",
     "penalised_up",
@@ -232,8 +234,8 @@ def balanced_multiple(z: FloatArray, stretch: float) -> FloatArray:
     return balanced(stretch * z) if stretch else np.zeros_like(z)
 
 
-def _dot(a: FloatArray, x: Enclosure) -> Enclosure:
-    """a'x (Lemma E2), its radius by one product."""
+def narrow_dot(a: FloatArray, x: Enclosure) -> Enclosure:
+    """Return a'x (Lemma E2), its radius by one product."""
     n = a.size
     # Each radius is rounded up where it underflows: an a_i may be large.
     spread = float(np.abs(a) @ (x.rad + gamma(n + 1) * np.abs(x.mid) + ETA))
@@ -329,7 +331,7 @@ def _soft_margin_ends(
     bias = hinge_bias(y, f.mid, C)
     shifted = f + bias
     # 1'z = 0 exactly: then z'f = z'(f + b), whose terms cancel less.
-    curvature = _dot(z, shifted if is_feasible else f)
+    curvature = narrow_dot(z, shifted if is_feasible else f)
     charged = curvature
     margins = _margins_below(y, shifted)
     if phi:
@@ -597,7 +599,7 @@ def _epsilon_margin_ends(
     centred_rad = UNIT_ROUNDOFF * (1 + 4 * UNIT_ROUNDOFF) * np.abs(centred)
     if product is None:
         product = Enclosure(centred, centred_rad) - misses
-    curvature = _dot(x, product)
+    curvature = narrow_dot(x, product)
     if phi:
         curvature = curvature + enclose_dot(x, x) * phi
         misses = misses - Enclosure.of(x) * phi
@@ -608,7 +610,7 @@ def _epsilon_margin_ends(
     if is_feasible:
         # 1'x = 0 exactly: y'x = x'(y - b).
         length = total_up(np.abs(x))
-        along = _dot(x, Enclosure(centred, centred_rad)).lower
+        along = narrow_dot(x, Enclosure(centred, centred_rad)).lower
         gain = difference_down(along, product_up(epsilon, length))
         stretch = tube_stretch(x, gain, curvature.mid, C)
         if not is_within(stretch, np.abs(x), C):
