@@ -75,6 +75,7 @@ __all__ = [
     "normal_classifier",
     "nu_margin_proof",
     "penalised_up",
+    "proof_from_values",
     "soft_margin_proof",
     "total_bound",
     "tube_bias",
@@ -267,15 +268,14 @@ def soft_margin_proof(K: Gram, y: FloatArray, C: Penalty, witness: Point) -> Bra
     C_max = largest(C)
     a = witness.alpha
     z = y * a
-    in_box = bool((a >= 0).all() and (a <= C).all() and np.isfinite(a).all())
-    is_feasible = in_box and not exact_sign_of_sum(z)
+    is_feasible = _is_feasible(y, C, a)
     size = float(np.abs(a).sum())
 
     f = enclose_in_blocks(K.matrix, z, K.entry_bounds)
-    ends = _soft_margin_ends(K, y, C, a, f, is_feasible)
+    ends = _soft_margin_ends(-K.floor, y, C, a, f, is_feasible)
     if not is_narrow(f, size, ends.lower):
         f = enclose_in_slices(K.matrix, z)
-        ends = _soft_margin_ends(K, y, C, a, f, is_feasible)
+        ends = _soft_margin_ends(-K.floor, y, C, a, f, is_feasible)
 
     normal = witness.dual.get("normal")
     by_normal = None
@@ -311,6 +311,30 @@ def soft_margin_proof(K: Gram, y: FloatArray, C: Penalty, witness: Point) -> Bra
     return Bracket(ends.lower, upper, solved, note, AT_A_POINT, upper_by)
 
 
+def _is_feasible(y: FloatArray, C: Penalty, a: FloatArray) -> bool:
+    """Whether 0 <= a <= C and y'a = 0 exactly."""
+    in_box = bool((a >= 0).all() and (a <= C).all() and np.isfinite(a).all())
+    return in_box and not exact_sign_of_sum(y * a)
+
+
+def proof_from_values(y: FloatArray, C: Penalty, a: FloatArray, f: Enclosure) -> Bracket:
+    """Return the ends from f = K(y o a), for a K that is positive semidefinite but not at hand.
+
+    Parameters
+    ----------
+    y, C
+        Labels -1 and +1, and the penalty.
+    a
+        The coefficients.
+    f
+        The enclosure of K(y o a).
+    """
+    ends = _soft_margin_ends(0.0, y, C, a, f, _is_feasible(y, C, a))
+    alpha = a if ends.stretch == 1.0 else y * balanced_multiple(y * a, ends.stretch)
+    point = Point({"alpha": alpha, "bias": ends.bias})
+    return Bracket(ends.lower, ends.bound.value, point, "", AT_A_POINT, BY_COEFFICIENTS)
+
+
 @dataclass(frozen=True, eq=False)
 class _SoftMarginEnds:
     """The lower end with its multiple, B without the charge for the floor, and what gave it."""
@@ -323,11 +347,10 @@ class _SoftMarginEnds:
 
 
 def _soft_margin_ends(
-    K: Gram, y: FloatArray, C: Penalty, a: FloatArray, f: Enclosure, is_feasible: bool
+    phi: float, y: FloatArray, C: Penalty, a: FloatArray, f: Enclosure, is_feasible: bool
 ) -> _SoftMarginEnds:
     """Both ends from f = K(y o a)."""
     z = y * a
-    phi = -K.floor
     bias = hinge_bias(y, f.mid, C)
     shifted = f + bias
     # 1'z = 0 exactly: then z'f = z'(f + b), whose terms cancel less.
