@@ -30,11 +30,13 @@ __all__ = ["follow_penalties"]
 Indices = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
 
-MAX_FACES = 60
+MAX_FACES = 80
 """Partitions that are tried for one C before the other method takes over."""
 PATIENCE = 12
 """After so many partitions fewer and fewer points move at a time."""
-MAX_FACES_AFTER_FAILURE = 10
+MIN_SHARE = 0.1
+"""The smallest part of the points on the wrong side that move at a time."""
+MAX_FACES_AFTER_FAILURE = 40
 """Partitions that are tried where those of the penalty before did not settle: K is nearly singular."""
 SIDE_TOLERANCE = 1e-9
 """A target missed by less than this, relative to the largest target, is met."""
@@ -336,7 +338,7 @@ def _on_face(face: _Face, C: float, max_faces: int) -> FloatArray | None:
     """z by the faces that follow each other from the present one; None where none is kept."""
     for step in range(max_faces):
         # Faces that do not settle alternate between two errors: then the worst points move alone.
-        share = min(1.0, 0.7 ** (step - PATIENCE))
+        share = float(np.clip(0.85 ** (step - PATIENCE), MIN_SHARE, 1.0))
         minimiser = face.minimise(C)
         if minimiser is None:
             return None
