@@ -132,15 +132,15 @@ def cross_validate_path(
     splitter = check_cv(cv, np.asarray(y), classifier=is_classifier)
     folds = list(splitter.split(np.zeros((K.size, 1)), np.asarray(y)))
 
-    paths = [_fold(K, targets, train, test, penalties, epsilon) for train, test in folds]
+    parts = [_fold(K, targets, train, test, penalties, epsilon) for train, test in folds]
     return PathScores(
-        paths[0].penalties,
-        np.stack([path.scores for path in paths]),
-        np.stack([path.lower for path in paths]),
-        np.stack([path.upper for path in paths]),
-        np.stack([path.fewest_errors for path in paths]),
-        np.stack([path.most_errors for path in paths]),
-        np.array([len(test) for _, test in folds], dtype=float),
+        parts[0].penalties,
+        np.concatenate([part.scores for part in parts]),
+        np.concatenate([part.lower for part in parts]),
+        np.concatenate([part.upper for part in parts]),
+        np.concatenate([part.fewest_errors for part in parts]),
+        np.concatenate([part.most_errors for part in parts]),
+        np.concatenate([part.test_sizes for part in parts]),
     )
 
 
@@ -157,21 +157,10 @@ def _signs(y: npt.ArrayLike, n: int) -> FloatArray:
     return np.where(places == 1, 1.0, -1.0)
 
 
-@dataclass(frozen=True, eq=False)
-class _FoldScores:
-    """The path of one fold."""
-
-    penalties: FloatArray
-    scores: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    fewest_errors: FloatArray
-    most_errors: FloatArray
-
-
 def _fold(
     K: Gram, y: FloatArray, train: Any, test: Any, penalties: npt.ArrayLike, epsilon: float | None
-) -> _FoldScores:
+) -> PathScores:
+    """The scores of one fold."""
     part = np.ascontiguousarray(K.matrix[train][:, train])
     # A principal part of K has no smaller eigenvalue than K.
     kernel = Gram(freeze(part), K.scale, K.floor, K.repair)
@@ -194,6 +183,12 @@ def _fold(
     else:
         scores = np.array([r2_score(wanted, row) for row in values])
         fewest = most = np.zeros(0)
-    return _FoldScores(
-        path.penalties, scores, path.lower, path.upper, fewest.astype(float), most.astype(float)
+    return PathScores(
+        path.penalties,
+        scores[None],
+        path.lower[None],
+        path.upper[None],
+        fewest[None].astype(float),
+        most[None].astype(float),
+        np.array([wanted.size], dtype=float),
     )
