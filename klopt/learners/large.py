@@ -66,7 +66,6 @@ class LargeMargin:
     bias: float
     rounds: tuple[Round, ...]
     seconds: float
-    _kernel: GaussianPoints
     _gamma: float
     _X: FloatArray
     _y: FloatArray
@@ -189,7 +188,6 @@ def solve_rbf_margin(
         float(bracket.point.bias),
         tuple(rounds),
         time.perf_counter() - began,
-        kernel.points,
         width,
         points,
         signs,
