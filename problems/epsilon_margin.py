@@ -14,6 +14,7 @@ from typing import Self
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import FloatArray
@@ -36,7 +37,9 @@ from klopt.problems._margin.data import (
     require_target_of_each_point,
 )
 from klopt.problems._margin.forms import KernelMargin, Units, refuse_large_penalty
-from klopt.problems._margin.proof import Penalty, epsilon_margin_proof, middle_of
+from klopt.problems._margin.path import PathParts, PenaltyPath, penalty_path
+from klopt.problems._margin.path_proof import Targets
+from klopt.problems._margin.proof import Penalty, epsilon_margin_proof, middle_of, tube_bias
 from klopt.problems._margin.witness import epsilon_margin_witness
 from klopt.proof.cone_witnesses import ConeClaim
 from klopt.proof.statement import ConeStatement
@@ -151,6 +154,24 @@ class EpsilonMargin(KernelMargin):
     def _lift_halves(self, point: Point) -> Start:
         v = point.beta / self._units.length
         return Start(np.concatenate([np.maximum(v, 0.0), np.maximum(-v, 0.0)]))
+
+    # The path
+
+    def path(self, penalties: npt.ArrayLike) -> PenaltyPath[Self]:
+        """Return the solutions and proven optima of several penalties, and bounds between them.
+
+        >>> path = EpsilonMargin([[1, 0], [0, 1]], [1, -1], C=1, epsilon=0.5).path([0.1, 1.0])
+        >>> path.upper.round(6)
+        array([0.09, 0.25])
+        """
+        parts = PathParts(
+            targets=Targets.of_tube(self.y, self.epsilon),
+            problem=lambda C: attrs.evolve(self, C=C),
+            coefficients=lambda point: point.beta,
+            point=lambda z, bias: Point({"beta": z, "bias": bias}),
+            bias=lambda f: tube_bias(self.y, f, self.epsilon),
+        )
+        return penalty_path(self.K, penalties, parts)
 
     # The bracket
 

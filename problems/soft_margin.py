@@ -33,7 +33,9 @@ from klopt.problems._margin.data import (
     require_penalty_of_each_point,
 )
 from klopt.problems._margin.forms import LabelledMargin, Units, refuse_large_penalty
-from klopt.problems._margin.proof import Penalty, largest, soft_margin_proof
+from klopt.problems._margin.path import PathParts, PenaltyPath, penalty_path
+from klopt.problems._margin.path_proof import Targets
+from klopt.problems._margin.proof import Penalty, hinge_bias, largest, soft_margin_proof
 from klopt.problems._margin.witness import soft_margin_witness
 from klopt.proof.cone_witnesses import ConeClaim
 from klopt.proof.statement import ConeStatement
@@ -123,6 +125,24 @@ class SoftMargin(LabelledMargin):
             return Point({"alpha": alpha})
         # The multiplier of the plane is the bias: Qa + bias y = 1 where 0 < a < C.
         return Point({"alpha": alpha, "bias": y[0]})
+
+    # The path
+
+    def path(self, penalties: npt.ArrayLike) -> PenaltyPath[Self]:
+        """Return the solutions and proven optima of several penalties, and bounds between them.
+
+        >>> path = SoftMargin([[2, 1], [1, 2]], [1, -1], C=1).path([0.1, 0.5, 2.0])
+        >>> path.upper.round(6), [round(end, 6) for end in path.bounds(0.3)]
+        (array([0.19, 0.75, 1.  ]), [0.51, 0.51])
+        """
+        parts = PathParts(
+            targets=Targets.of_labels(self.y),
+            problem=lambda C: attrs.evolve(self, C=C),
+            coefficients=lambda point: self.y * point.alpha,
+            point=lambda z, bias: Point({"alpha": self.y * z, "bias": bias}),
+            bias=lambda f: hinge_bias(self.y, f),
+        )
+        return penalty_path(self.K, penalties, parts)
 
     # The bracket
 

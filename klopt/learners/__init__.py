@@ -21,7 +21,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from klopt.learners import kernels as kernels, selection as selection
+    from klopt.learners import (
+        kernels as kernels,
+        large as large,
+        paths as paths,
+        selection as selection,
+    )
     from klopt.learners.adaptive import DankSVC as DankSVC, DankSVR as DankSVR
     from klopt.learners.logdet import LDK as LDK, ScgLDK as ScgLDK
     from klopt.learners.manifold import Harmonic as Harmonic, LapRLS as LapRLS, LapSVM as LapSVM
@@ -47,7 +52,7 @@ _NAMES = {
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
-_MODULES = ("kernels", "selection")
+_MODULES = ("kernels", "large", "paths", "selection")
 
 __all__ = sorted([*_HOMES, *_MODULES])
 

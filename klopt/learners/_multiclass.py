@@ -91,13 +91,15 @@ def support_vector_machines(
     scheme: MulticlassScheme,
     C: float,
     weights: FloatArray | None = None,
+    *,
+    by_features: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
     """Return coefficients (points x models) and biases of all models, trained by LIBSVM.
 
     Parameters
     ----------
     K
-        The kernel matrix of the training points.
+        The kernel matrix of the training points, or their features.
     codes
         The classes 0, 1, .. of the points, all of them labelled, every class at least once.
     scheme
@@ -107,6 +109,8 @@ def support_vector_machines(
         its coefficients are those of K1 divided by s.
     weights
         Of the points, positive: they multiply C, and the mean of the diagonal counts by them.
+    by_features
+        Whether K holds features, whose products are the kernel: LIBSVM computes those it needs.
 
     >>> scheme = MulticlassScheme(2, "ovo")
     >>> coefficients, bias = support_vector_machines(np.eye(2), np.array([0, 1]), scheme, C=10.0)
@@ -117,12 +121,14 @@ def support_vector_machines(
     from sklearn.svm import SVC
 
     # Counted by weights, so that a point of weight 2 is two points.
-    mean = float(np.average(K.diagonal(), weights=weights))
+    diagonal = np.einsum("ij,ij->i", K, K) if by_features else K.diagonal()
+    mean = float(np.average(diagonal, weights=weights))
+    kernel = "linear" if by_features else "precomputed"
     scaled_C = positive("C", C, infinite=True) / (mean or 1.0)
 
     def trained(labels: npt.NDArray[Any]) -> SVC:
         with config_context(assume_finite=True):  # klopt has checked every entry
-            return SVC(C=scaled_C, kernel="precomputed").fit(K, labels, sample_weight=weights)
+            return SVC(C=scaled_C, kernel=kernel).fit(K, labels, sample_weight=weights)
 
     coefficients = np.zeros((len(K), len(scheme.pairs)))
     bias = np.zeros(len(scheme.pairs))

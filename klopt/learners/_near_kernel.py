@@ -39,6 +39,8 @@ from klopt.problems._logdet.extension import FactoredKernel
 
 __all__ = ["NearKernelLearner", "pulled_back"]
 
+MAX_MATRIX_POINTS = 8000
+"""With more labelled points a kernel of low rank stays in its features: the matrix is not formed."""
 MIN_CHANGE = 1e-3
 """A kernel nearer to a multiple of the given one, relative to its own norm, is the given one."""
 MIN_EIGENVALUE_SHARE = 1e-10
@@ -124,6 +126,19 @@ def _change(K: FloatArray, K0: FloatArray) -> float:
     return float(np.linalg.norm(K / (own or 1.0) - K0 / (given or 1.0)))
 
 
+def _change_of_features(psi: FloatArray, phi: FloatArray) -> float:
+    """The same for K = psi psi' and K0 = phi phi', by matrices of the order of the features.
+
+    <K, K0> = ||psi'phi||^2 and ||K|| = ||psi'psi||. Changes below 1e-7 are lost to rounding.
+    """
+    own = float(np.linalg.norm(psi.T @ psi))
+    given = float(np.linalg.norm(phi.T @ phi))
+    both = float(np.linalg.norm(psi.T @ phi)) ** 2
+    if not own or not given:
+        return float(own != given)
+    return float(np.sqrt(max(2 - 2 * both / (own * given), 0.0)))
+
+
 class NearKernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier):  # type: ignore[misc]
     """A learner of a kernel function near `kernel`; -1 marks points without label."""
 
@@ -171,15 +186,17 @@ class NearKernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Class
         known = np.flatnonzero((codes >= 0) & (weights > 0))
         self._scheme = MulticlassScheme(self.classes_.size, self.multi_class)
         a = np.zeros((codes.size, len(self._scheme.pairs)))
-        K = self._learned(known, codes.size)
-        change = _change(K, self._given_among(known))
+        # The features of many points are far smaller than their kernel matrix.
+        by_features = self._low is not None and known.size > MAX_MATRIX_POINTS
+        K = self._psi(known) if by_features else self._learned(known, codes.size)
+        change = self._change_among(known, K)
         if change < MIN_CHANGE:
             self._warn_of_kernel(
                 f"the learned kernel does nothing: on the labelled points it differs from the given "
                 f"one by {change:.1e} of its norm; {self._more}"
             )
         a[known], self._bias = support_vector_machines(
-            K, codes[known], self._scheme, self.C, weights[known]
+            K, codes[known], self._scheme, self.C, weights[known], by_features=by_features
         )
         self._extension = _Extension(self.result_, a, self.n_components)
         return self
@@ -189,12 +206,17 @@ class NearKernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Class
         """What makes the learned kernel differ more."""
         raise NotImplementedError
 
-    def _given_among(self, known: npt.NDArray[np.intp]) -> FloatArray:
-        """The given kernel on some of the training points."""
-        K0 = cast(Any, self.result_.problem).K0
+    def _change_among(self, known: npt.NDArray[np.intp], K: FloatArray) -> float:
+        """How far the learned kernel K on some of the training points is from the given one."""
+        problem = cast(Any, self.result_.problem)
         if self._low is not None:
-            return np.asarray(self._low.Phi[known] @ self._low.Phi[known].T)
-        return part(cast(Gram, K0), known).matrix
+            return _change_of_features(self._psi(known), self._low.Phi[known])
+        return _change(K, part(cast(Gram, problem.K0), known).matrix)
+
+    def _psi(self, known: npt.NDArray[np.intp]) -> FloatArray:
+        """The features of the learned kernel, where it has low rank, of some training points."""
+        learned = cast(ExtendedFeatures, cast(Any, self.result_.problem).extend(self.result_.point))
+        return learned.features(cast(Nystrom, self._low).Phi[known])
 
     def _learned(self, known: npt.NDArray[np.intp], count: int) -> FloatArray:
         """The learned kernel on some of `count` training points."""

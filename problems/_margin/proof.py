@@ -54,6 +54,7 @@ from klopt.proof.kernel_product import enclose_in_blocks, enclose_in_slices, ent
 from klopt.proof.time_budget import remaining
 
 __all__ = [
+    "HingeBound",
     "Penalty",
     "balanced_multiple",
     "best_scale",
@@ -70,9 +71,11 @@ __all__ = [
     "largest_nu",
     "length_charge",
     "middle_of",
+    "narrow_dot",
     "normal_classifier",
     "nu_margin_proof",
     "penalised_up",
+    "proof_from_values",
     "soft_margin_proof",
     "total_bound",
     "tube_bias",
@@ -232,8 +235,8 @@ def balanced_multiple(z: FloatArray, stretch: float) -> FloatArray:
     return balanced(stretch * z) if stretch else np.zeros_like(z)
 
 
-def _dot(a: FloatArray, x: Enclosure) -> Enclosure:
-    """a'x (Lemma E2), its radius by one product."""
+def narrow_dot(a: FloatArray, x: Enclosure) -> Enclosure:
+    """Return a'x (Lemma E2), its radius by one product."""
     n = a.size
     # Each radius is rounded up where it underflows: an a_i may be large.
     spread = float(np.abs(a) @ (x.rad + gamma(n + 1) * np.abs(x.mid) + ETA))
@@ -265,15 +268,14 @@ def soft_margin_proof(K: Gram, y: FloatArray, C: Penalty, witness: Point) -> Bra
     C_max = largest(C)
     a = witness.alpha
     z = y * a
-    in_box = bool((a >= 0).all() and (a <= C).all() and np.isfinite(a).all())
-    is_feasible = in_box and not exact_sign_of_sum(z)
+    is_feasible = _is_feasible(y, C, a)
     size = float(np.abs(a).sum())
 
     f = enclose_in_blocks(K.matrix, z, K.entry_bounds)
-    ends = _soft_margin_ends(K, y, C, a, f, is_feasible)
+    ends = _soft_margin_ends(-K.floor, y, C, a, f, is_feasible)
     if not is_narrow(f, size, ends.lower):
         f = enclose_in_slices(K.matrix, z)
-        ends = _soft_margin_ends(K, y, C, a, f, is_feasible)
+        ends = _soft_margin_ends(-K.floor, y, C, a, f, is_feasible)
 
     normal = witness.dual.get("normal")
     by_normal = None
@@ -309,6 +311,30 @@ def soft_margin_proof(K: Gram, y: FloatArray, C: Penalty, witness: Point) -> Bra
     return Bracket(ends.lower, upper, solved, note, AT_A_POINT, upper_by)
 
 
+def _is_feasible(y: FloatArray, C: Penalty, a: FloatArray) -> bool:
+    """Whether 0 <= a <= C and y'a = 0 exactly."""
+    in_box = bool((a >= 0).all() and (a <= C).all() and np.isfinite(a).all())
+    return in_box and not exact_sign_of_sum(y * a)
+
+
+def proof_from_values(y: FloatArray, C: Penalty, a: FloatArray, f: Enclosure) -> Bracket:
+    """Return the ends from f = K(y o a), for a K that is positive semidefinite but not at hand.
+
+    Parameters
+    ----------
+    y, C
+        Labels -1 and +1, and the penalty.
+    a
+        The coefficients.
+    f
+        The enclosure of K(y o a).
+    """
+    ends = _soft_margin_ends(0.0, y, C, a, f, _is_feasible(y, C, a))
+    alpha = a if ends.stretch == 1.0 else y * balanced_multiple(y * a, ends.stretch)
+    point = Point({"alpha": alpha, "bias": ends.bias})
+    return Bracket(ends.lower, ends.bound.value, point, "", AT_A_POINT, BY_COEFFICIENTS)
+
+
 @dataclass(frozen=True, eq=False)
 class _SoftMarginEnds:
     """The lower end with its multiple, B without the charge for the floor, and what gave it."""
@@ -321,15 +347,14 @@ class _SoftMarginEnds:
 
 
 def _soft_margin_ends(
-    K: Gram, y: FloatArray, C: Penalty, a: FloatArray, f: Enclosure, is_feasible: bool
+    phi: float, y: FloatArray, C: Penalty, a: FloatArray, f: Enclosure, is_feasible: bool
 ) -> _SoftMarginEnds:
     """Both ends from f = K(y o a)."""
     z = y * a
-    phi = -K.floor
     bias = hinge_bias(y, f.mid, C)
     shifted = f + bias
     # 1'z = 0 exactly: then z'f = z'(f + b), whose terms cancel less.
-    curvature = _dot(z, shifted if is_feasible else f)
+    curvature = narrow_dot(z, shifted if is_feasible else f)
     charged = curvature
     margins = _margins_below(y, shifted)
     if phi:
@@ -597,7 +622,7 @@ def _epsilon_margin_ends(
     centred_rad = UNIT_ROUNDOFF * (1 + 4 * UNIT_ROUNDOFF) * np.abs(centred)
     if product is None:
         product = Enclosure(centred, centred_rad) - misses
-    curvature = _dot(x, product)
+    curvature = narrow_dot(x, product)
     if phi:
         curvature = curvature + enclose_dot(x, x) * phi
         misses = misses - Enclosure.of(x) * phi
@@ -608,7 +633,7 @@ def _epsilon_margin_ends(
     if is_feasible:
         # 1'x = 0 exactly: y'x = x'(y - b).
         length = total_up(np.abs(x))
-        along = _dot(x, Enclosure(centred, centred_rad)).lower
+        along = narrow_dot(x, Enclosure(centred, centred_rad)).lower
         gain = difference_down(along, product_up(epsilon, length))
         stretch = tube_stretch(x, gain, curvature.mid, C)
         if not is_within(stretch, np.abs(x), C):
