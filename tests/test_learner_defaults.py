@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.optimize import linprog
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -127,7 +128,30 @@ def test_a_kernel_that_does_nothing_is_told(learner: Any) -> None:
 
 def test_a_kernel_of_too_few_eigenvectors_is_told() -> None:
     with pytest.warns(UnhelpfulKernel, match="1 eigenvectors for 3 classes"):
-        ScgOSK().fit(X, FEW)
+        ScgOSK(floor=0.0).fit(X, FEW)
+
+
+def test_every_eigenvector_has_its_share_of_the_floor_and_the_rest_is_optimal() -> None:
+    """Against the linear program with the floor as a bound of each weight, solved by SciPy."""
+    model = ScgOSK(floor=0.4, rank=30).fit(X, FEW)
+    c = model.result_.problem.coefficients[1:]
+    order = np.eye(29, k=1)[:-1] - np.eye(29)[:-1]
+    program = linprog(
+        c, A_ub=order, b_ub=np.zeros(28), A_eq=np.ones((1, 29)), b_eq=[1.0], bounds=(0.4 / 29, None)
+    )
+    assert model.spectrum_[0] == 0
+    assert c @ model.spectrum_[1:] == pytest.approx(program.fun, rel=1e-9)
+    V = model.result_.problem.V
+    np.testing.assert_allclose(model.kernel_, (V * model.spectrum_) @ V.T, atol=1e-12)
+    np.testing.assert_allclose(model.spectrum_.sum(), 1.0)
+
+
+def test_the_floor_grows_with_the_labels() -> None:
+    assert ScgOSK().fit(X, FEW).floor_ == pytest.approx(0.26)
+    assert ScgOSK().fit(X, y).floor_ == pytest.approx(0.9)
+    assert ScgOSK().fit(X, y).score(X, y) > 0.9
+    with pytest.raises(InvalidProblem, match=r"floor is 1\.5; expected a share from 0 to 1"):
+        ScgOSK(floor=1.5).fit(X, y)
 
 
 def test_unlabelled_points_pull_the_less_the_more_there_are() -> None:

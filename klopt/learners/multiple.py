@@ -31,6 +31,7 @@ from klopt.learners._base import ClassWeight, entries, part
 from klopt.learners._multiclass import MultiClass
 from klopt.learners._stacked import Columns, Matrices, StackClassifier, StackLearner
 from klopt.model.backend import Backend
+from klopt.model.problem import Problem
 from klopt.problems.multiple_kernel import MultipleKernel, Norm
 
 __all__ = ["MklRidge", "MklSVC", "MklSVR"]
@@ -105,6 +106,9 @@ class MklSVC(StackClassifier, _KernelMixture):
         The relative gap up to which the optimum is certified.
     time_limit
         Seconds that a solver may take for one model; None for no limit.
+    n_jobs
+        How many models are solved at a time, in processes; None for 1, -1 for all processors.
+        The models are the same.
 
     Attributes
     ----------
@@ -142,6 +146,7 @@ class MklSVC(StackClassifier, _KernelMixture):
         backend: str | Backend | None = None,
         tol: float = 1e-6,
         time_limit: float | None = None,
+        n_jobs: int | None = None,
     ) -> None:
         super().__init__(
             kernels,
@@ -154,9 +159,10 @@ class MklSVC(StackClassifier, _KernelMixture):
         )
         self.multi_class = multi_class
         self.class_weight = class_weight
+        self.n_jobs = n_jobs
 
-    def _learn(self, matrices: Matrices, signs: FloatArray, weights: FloatArray) -> Result:
-        return self._certified(MultipleKernel(matrices, signs, self.C * weights, norm=self.norm))
+    def _posed(self, matrices: Matrices, signs: FloatArray, weights: FloatArray) -> Problem:
+        return MultipleKernel(matrices, signs, self.C * weights, norm=self.norm)
 
     @property
     def _columns(self) -> Columns:
@@ -243,12 +249,11 @@ class MklRidge(_MixtureRegressor):
     ) -> Self:
         mean = float(np.average(y, weights=weights))
         targets = y - mean
-        result = self._learn(matrices, targets, weights)
+        result = self._certified(self._posed(matrices, targets, weights))
         return self._keep([result], [(used, targets)], np.array([mean]))
 
-    def _learn(self, matrices: Matrices, targets: FloatArray, weights: FloatArray) -> Result:
-        C = self.C * weights
-        return self._certified(MultipleKernel(matrices, targets, C, "squared", self.norm))
+    def _posed(self, matrices: Matrices, targets: FloatArray, weights: FloatArray) -> Problem:
+        return MultipleKernel(matrices, targets, self.C * weights, "squared", self.norm)
 
 
 class MklSVR(_MixtureRegressor):
@@ -306,15 +311,13 @@ class MklSVR(_MixtureRegressor):
         weights: FloatArray,
         used: npt.NDArray[np.intp],
     ) -> Self:
-        result = self._learn(matrices, y, weights)
+        result = self._certified(self._posed(matrices, y, weights))
         bias = float(cast(Any, result.point).bias)
         return self._keep([result], [(used, y)], np.array([bias]))
 
-    def _learn(self, matrices: Matrices, targets: FloatArray, weights: FloatArray) -> Result:
+    def _posed(self, matrices: Matrices, targets: FloatArray, weights: FloatArray) -> Problem:
         C = self.C * weights
-        return self._certified(
-            MultipleKernel(matrices, targets, C, "epsilon", self.norm, self.epsilon)
-        )
+        return MultipleKernel(matrices, targets, C, "epsilon", self.norm, self.epsilon)
 
 
 def _of_signs(result: Result, signs: FloatArray) -> FloatArray:

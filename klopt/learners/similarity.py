@@ -61,6 +61,7 @@ class _SimilarityLearner(StackClassifier):
         backend: str | Backend | None = None,
         tol: float = 1e-6,
         time_limit: float | None = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.similarities = similarities
         self.C = C
@@ -74,6 +75,7 @@ class _SimilarityLearner(StackClassifier):
         self.backend = backend
         self.tol = tol
         self.time_limit = time_limit
+        self.n_jobs = n_jobs
 
     @property
     def _sources(self) -> Any:
@@ -94,12 +96,12 @@ class _SimilarityLearner(StackClassifier):
     def _eigenpairs(cls, result: Result) -> list[Eigen]:
         return [S.eigen for S in cast(Any, result.problem).S]
 
-    def _learn(self, matrices: Matrices, signs: FloatArray, weights: FloatArray) -> Result:
+    def _posed(self, matrices: Matrices, signs: FloatArray, weights: FloatArray) -> Problem:
         S = tuple(
             Similarity.of(K, name) for K, name in zip(matrices, self.kernel_names_, strict=True)
         )
         trace = float(signs.size) if self.trace == "points" else self.trace
-        return self._certified(self._problem(S, signs, self.C * weights, trace))
+        return self._problem(S, signs, self.C * weights, trace)
 
     @property
     def _columns(self) -> Columns:
@@ -186,6 +188,9 @@ class ESKL(_SimilarityLearner):
         The relative gap up to which the optimum is certified.
     time_limit
         Seconds that a solver may take for one model; None for no limit.
+    n_jobs
+        How many models are solved at a time, in processes; None for 1, -1 for all processors.
+        The models are the same.
 
     Attributes
     ----------
@@ -267,7 +272,9 @@ class REKL(_KernelEach):
         which for m similarities is about m^2 times as large as each: hence the smaller default.
     loss
         The distance of the eigenvalues from those of the similarity: "euclidean", as in Kundu et
-        al. (2010), or its square, which is faster.
+        al. (2010), "squared", its square, which is the fastest, or "l1", the sum of the absolute
+        differences. A one-sided (hinge) loss of the eigenvalues is "l1" with another `rho`, as
+        their sum is given.
     backend, tol, time_limit
         As in `ESKL`.
 
@@ -300,6 +307,7 @@ class REKL(_KernelEach):
         backend: str | Backend | None = None,
         tol: float = 1e-6,
         time_limit: float | None = None,
+        n_jobs: int | None = None,
     ) -> None:
         super().__init__(
             similarities,
@@ -314,6 +322,7 @@ class REKL(_KernelEach):
             backend=backend,
             tol=tol,
             time_limit=time_limit,
+            n_jobs=n_jobs,
         )
 
     def _problem(
