@@ -162,10 +162,10 @@ def on_splits(folder: Path, only: list[str]) -> bool:
             few = np.full(len(y), -1)
             few[known] = y[known]
             made = [
-                learners.OSK(graph="precomputed").fit(graphs[5], few).transduction_,
+                learners.OSK().fit(X, few).transduction_,
                 spreading(graphs[5], few, 0.2),
                 spreading(graphs[5], few, 0.99),
-                learners.SKL(graph="precomputed").fit(graphs[5], few).transduction_,
+                learners.SKL().fit(X, few).transduction_,
             ]
             for k, power, ridge in SKL_GRID:
                 values, U = eigenpairs[name, k]

@@ -303,6 +303,18 @@ class DankSVC(Classifier, _Adaptive):
     kernel_
         The learned F o K on the training points, 0 between clusters.
 
+    Notes
+    -----
+    The kernel is F o K, entry by entry. F is positive semidefinite, and eta ||F - 11'||^2 + tau eta
+    tr F is part of the objective; kernel and support vector machine are one convex problem whose
+    optimum is proven. A new point borrows the column of F of its nearest training point. With
+    `clusters` each cluster is such a problem of its own.
+
+    References
+    ----------
+    - Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, Journal of Machine
+      Learning Research, 2020.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -413,6 +425,15 @@ class DankSVR(RegressorMixin, _Adaptive):  # type: ignore[misc]
         The result with the largest relative gap, and those of all clusters.
     kernel_
         The learned F o K on the training points, 0 between clusters.
+
+    Notes
+    -----
+    The kernel is F o K as in `DankSVC`, learned together with an epsilon-insensitive regression.
+
+    References
+    ----------
+    - Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, Journal of Machine
+      Learning Research, 2020.
 
     Examples
     --------

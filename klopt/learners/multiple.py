@@ -123,6 +123,19 @@ class MklSVC(StackClassifier, _KernelMixture):
     kernel_
         The learned kernel matrix of the training points.
 
+    Notes
+    -----
+    The support vector machine has the kernel sum_i d_i K_i; its weights d are learned with it, in
+    one convex problem whose optimum is proven. With p = `norm` it penalises (sum_i
+    ||f_i||^p)^(2/p), f_i the part of the function in the space of kernel i. A point of weight 2 is
+    two points at one place.
+
+    References
+    ----------
+    - Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from
+      multiple similarity matrices with general convex loss functions, Advances in Neural
+      Information Processing Systems 23, 2010, (5) and (10).
+
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
@@ -232,6 +245,16 @@ class MklRidge(_MixtureRegressor):
     weights_, scales_, kernel_names_, result_, kernel_
         As in `MklSVC`.
 
+    Notes
+    -----
+    The kernel is sum_i d_i K_i with learned weights d. With one kernel it is scikit-learn's
+    `KernelRidge(alpha=1/C)` of the values less their mean.
+
+    References
+    ----------
+    - Cortes, Mohri, Rostamizadeh, L2 regularization for learning kernels, Uncertainty in Artificial
+      Intelligence, 2009.
+
     Examples
     --------
     >>> X = np.linspace(0, 6, 40)[:, None]
@@ -272,6 +295,16 @@ class MklSVR(_MixtureRegressor):
     ----------
     weights_, scales_, kernel_names_, result_, kernel_
         As in `MklSVC`.
+
+    Notes
+    -----
+    The kernel is sum_i d_i K_i with learned weights d. With one kernel it is scikit-learn's `SVR`.
+
+    References
+    ----------
+    - Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from
+      multiple similarity matrices with general convex loss functions, Advances in Neural
+      Information Processing Systems 23, 2010, (5).
 
     Examples
     --------

@@ -5,8 +5,8 @@ OSK aligns K with the labels (`klopt.problems.OrderedAlignment`), SCG-OSK minimi
 supervised graph (`klopt.problems.ScgOrdered`). Both learn from all points, labelled or not.
 
 With one or two labels a class alignment says little: for one label each every kernel with a larger
-diagonal is a better one, and the best weights are equal. `prior` of the weight of OSK therefore
-follows the graph alone, as in the kernel of a Gaussian field,
+diagonal is a better one, and the best weights are equal. A share of the weight of OSK, `prior`,
+therefore follows the graph alone, as in the kernel of a Gaussian field,
 
     w_i = (1 - prior) m_i + prior p_i,    p_i ~ 1 / (l_i + 1e-3),    sum_i p_i = 1,
 
@@ -105,7 +105,8 @@ class OSK(_Ordered):
         The ratio of the order w_i >= sigma w_{i+1}.
     prior
         The share of the weight that follows the graph alone, from 0 to 1: 0 is the kernel of best
-        alignment as printed, which needs several labels a class.
+        alignment as printed, which needs several labels a class. None for 1 over the square root
+        of the mean number of labels a class.
     ordered
         Whether the weights are ordered.
     target
@@ -134,10 +135,27 @@ class OSK(_Ordered):
         The predicted classes of the training points.
     result_
         The certified result: the weights of best alignment, without prior.
+    prior_
+        The prior that was used.
     spectrum_
         The weights of the eigenvectors, prior included.
     kernel_
         The learned kernel matrix of the training points.
+
+    Notes
+    -----
+    The kernel is K = sum_i w_i v_i v_i' on the smoothest eigenvectors v_i of the normalised graph
+    Laplacian, with weights w_1 >= sigma w_2 >= .. of sum 1. The weights of largest alignment with
+    the labels, a quadratic program, are proven to be optimal; a share `prior` of the weight follows
+    the graph alone. Support vector machines on the labelled points decide. Points in a component of
+    the graph without labels take the mean of their nearest points in the others.
+
+    References
+    ----------
+    - Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss
+      function, Information Sciences, 2016, (2).
+    - Xie, Ding, Gong, Wu, Rank ordering constraints elimination with application for kernel
+      learning, AAAI Conference on Artificial Intelligence, 2017.
 
     Examples
     --------
@@ -160,7 +178,7 @@ class OSK(_Ordered):
         extension: Extension = "kernel",
         rank: int | None = 200,
         sigma: float = 1.0,
-        prior: float = 0.5,
+        prior: float | None = None,
         ordered: bool = True,
         target: Target = "indicator",
         C: float = 10.0,
@@ -198,17 +216,22 @@ class OSK(_Ordered):
         sample_weight
             What multiplies C of each labelled point; the kernel is learned without weights.
         """
-        share = _share("prior", self.prior)
         W, codes = self._graph_of(X, y)
+        self.prior_ = self._given_prior(codes)
         weights = self._point_weights(sample_weight, W, codes)
         values, V = self._eigenpairs(W)
         field = 1 / (np.maximum(values, 0.0) + PRIOR_RIDGE)
-        self._given_weights = share * field / field.sum()
-        self._learned_share = 1 - share
+        self._given_weights = self.prior_ * field / field.sum()
+        self._learned_share = 1 - self.prior_
         self.result_ = self._certified(
             OrderedAlignment(V, codes, self.sigma, self.ordered, self.target)
         )
         return self._decide_by_svm(V, self.spectrum_, codes, self.C, weights)
+
+    def _given_prior(self, codes: Codes) -> float:
+        if self.prior is None:
+            return float(np.sqrt(self.classes_.size / np.count_nonzero(codes >= 0)))
+        return _share("prior", self.prior)
 
 
 class ScgOSK(_Ordered):
@@ -242,6 +265,19 @@ class ScgOSK(_Ordered):
         The weights of the eigenvectors, floor included.
     kernel_
         The learned kernel matrix of the training points.
+
+    Notes
+    -----
+    The kernel is K = sum_i w_i v_i v_i' on the smoothest eigenvectors of the normalised graph
+    Laplacian. The weights minimise tr(KS), S the Laplacian of the graph that joins labelled points
+    by their classes: a linear program over ordered weights, whose optimum is the best prefix and is
+    proven. With sigma = 1 the weights with `floor` are the optimum of the same program with w_i >=
+    floor / r.
+
+    References
+    ----------
+    - Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss
+      function, Information Sciences, 2016, (26).
 
     Examples
     --------

@@ -203,6 +203,22 @@ class ESKL(_SimilarityLearner):
     kernel_
         The learned kernel matrix of the training points.
 
+    Notes
+    -----
+    Kernel and support vector machine are learned in one convex problem: the value of the machine +
+    `rho` times the distance of the kernel from the similarities, over positive semidefinite kernels
+    of the given trace. The paper leaves new points open: here their similarities go through a
+    damped linear map. Weights of points multiply C; the distance counts each pair of training
+    points once.
+
+    References
+    ----------
+    - Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from
+      multiple similarity matrices with general convex loss functions, Advances in Neural
+      Information Processing Systems 23, 2010, (4).
+    - Luss, d'Aspremont, Support vector machine classification with indefinite kernels, Mathematical
+      Programming Computation, 2009.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -229,7 +245,9 @@ class EMKL(_KernelEach):
 
     Parameters
     ----------
-    similarities, C, rho, trace, loss, damping, normalize, multi_class, class_weight, backend, tol, time_limit
+    similarities, C, rho, trace, loss, damping, normalize, multi_class, class_weight
+        As in `ESKL`.
+    backend, tol, time_limit, n_jobs
         As in `ESKL`.
 
     Attributes
@@ -238,6 +256,17 @@ class EMKL(_KernelEach):
         The weights of the kernels, one row per model, one column per kernel.
     classes_, scales_, kernel_names_, result_, results_, kernel_
         As in `ESKL`.
+
+    Notes
+    -----
+    There is a kernel K_i near each similarity, and the support vector machine has the kernel sum_i
+    K_i / gamma_i, gamma >= 0 of sum 1. Weights of points multiply C only, as in `ESKL`.
+
+    References
+    ----------
+    - Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from
+      multiple similarity matrices with general convex loss functions, Advances in Neural
+      Information Processing Systems 23, 2010, (6).
 
     Examples
     --------
@@ -275,13 +304,26 @@ class REKL(_KernelEach):
         al. (2010), "squared", its square, which is the fastest, or "l1", the sum of the absolute
         differences. A one-sided (hinge) loss of the eigenvalues is "l1" with another `rho`, as
         their sum is given.
-    backend, tol, time_limit
+    backend, tol, time_limit, n_jobs
         As in `ESKL`.
 
     Attributes
     ----------
     weights_, classes_, scales_, kernel_names_, result_, results_, kernel_
         As in `EMKL`.
+
+    Notes
+    -----
+    Each kernel K_i = V_i diag(mu_i) V_i' keeps the eigenvectors of its similarity V_i
+    diag(lambda_i) V_i'. The loss l(mu_i - lambda_i) may be any convex function in the paper; here
+    it is the Euclidean norm of its section 4, the square of it, or the sum of absolute values.
+    Weights of points multiply C only.
+
+    References
+    ----------
+    - Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from
+      multiple similarity matrices with general convex loss functions, Advances in Neural
+      Information Processing Systems 23, 2010, (7).
 
     Examples
     --------

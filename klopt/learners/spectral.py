@@ -109,6 +109,19 @@ class SKL(GraphLearner):
         The kernel matrix of the training points that the rule decides with; of trace 1 with
         kta=True.
 
+    Notes
+    -----
+    With kta=True the decision at all points is R_:l R_ll^-1 Y_l with R = U diag((A_i / B_i)^1/2) U'
+    on the eigenvectors of the Laplacian, A_i = |u_i'Y|^2, B_i = eigenvalue^power + ridge: no
+    parameter is left to be tuned. Eigenvectors of a repeated eigenvalue have the mean of their A_i.
+    It interpolates the labels, so that it takes no weights of points. With kta=False the kernel of
+    regularised least squares for given C and mu is proven to be optimal.
+
+    References
+    ----------
+    - Mao, Tsang, Parameter-free spectral kernel learning, Uncertainty in Artificial Intelligence,
+      2010.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
