@@ -242,8 +242,8 @@ def kmeans(X: npt.ArrayLike, count: int, seed: int = 0) -> Indices:
 def kmeans_centres(X: Any, count: int, seed: int = 0) -> FloatArray:
     """Return the centres of the clusters of `kmeans`; X may be sparse.
 
-    >>> kmeans_centres([[0.0], [2.0]], 1)
-    array([[1.]])
+    >>> kmeans_centres([[2.0, 5.0], [2.0, 5.0]], 1)
+    array([[2., 5.]])
     """
     points = X if sparse.issparse(X) else matrix("X", X)
     return np.asarray(_fitted_kmeans(points, count, seed).cluster_centers_, dtype=float)
