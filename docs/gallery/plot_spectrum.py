@@ -29,8 +29,8 @@ few = np.where(known, y, -1)  # -1: no label
 # %%
 # Three spectra
 # -------------
-# Without the order OSK fits the labels better and the other images worse. SCG-OSK as printed keeps fewer eigenvectors than there
-# are classes, of which klopt warns.
+# Without the order OSK fits the labels better and the other images worse. SCG-OSK as printed keeps fewer
+# eigenvectors than there are classes, of which klopt warns.
 
 warnings.simplefilter("ignore", UnhelpfulKernel)
 
