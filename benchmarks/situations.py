@@ -190,6 +190,10 @@ def kernel_groups() -> dict[str, Any]:
             model = make_pipeline(StandardScaler(), MklSVC(kernels))
             return np.asarray(model.fit(X, y).predict(new))
 
+        def sparse_mixture(X: Array, y: Array, new: Array, kernels: list[Any] = kernels) -> Array:
+            model = make_pipeline(StandardScaler(), MklSVC(kernels, norm="block-l1"))
+            return np.asarray(model.fit(X, y).predict(new))
+
         def searched(X: Array, y: Array, new: Array, kernels: list[Any] = kernels) -> Array:
             model = make_pipeline(StandardScaler(), MklSVC(kernels, tol=1e-4))
             grid = {"mklsvc__C": PENALTIES}
@@ -200,6 +204,7 @@ def kernel_groups() -> dict[str, Any]:
             "SVC on selected columns, tuned": selected,
             "random forest": forest,
             "MklSVC()": mixture,
+            'MklSVC(norm="block-l1")': sparse_mixture,
             "MklSVC, tuned": searched,
         }
         rows += measured(methods, _splits(X, y, 0.7), set=name)

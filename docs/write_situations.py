@@ -49,7 +49,7 @@ def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]
 
 def code(name: str) -> str:
     """Return a learner of klopt in the type of code."""
-    return f"`{name}`" if "()" in name else name
+    return f"`{name}`" if name.endswith(")") else name
 
 
 def few_labels_table(content: Content, name: str) -> Iterator[str]:

@@ -312,8 +312,8 @@ class DankSVC(Classifier, _Adaptive):
 
     References
     ----------
-    - Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, Journal of Machine
-      Learning Research, 2020.
+    Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, Journal of Machine
+    Learning Research, 2020.
 
     Examples
     --------
@@ -432,8 +432,8 @@ class DankSVR(RegressorMixin, _Adaptive):  # type: ignore[misc]
 
     References
     ----------
-    - Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, Journal of Machine
-      Learning Research, 2020.
+    Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, Journal of Machine
+    Learning Research, 2020.
 
     Examples
     --------

@@ -126,10 +126,11 @@ class LDK(NearKernelLearner):
 
     References
     ----------
-    - Kulis, Sustik, Dhillon, Low-rank kernel learning with Bregman matrix divergences, Journal of
-      Machine Learning Research, 2009.
-    - Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss
-      function, Information Sciences, 2016.
+    Kulis, Sustik, Dhillon, Low-rank kernel learning with Bregman matrix divergences, Journal of
+    Machine Learning Research, 2009.
+
+    Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function,
+    Information Sciences, 2016.
 
     Examples
     --------
@@ -291,8 +292,8 @@ class ScgLDK(NearKernelLearner):
 
     References
     ----------
-    - Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss
-      function, Information Sciences, 2016.
+    Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function,
+    Information Sciences, 2016.
 
     Examples
     --------

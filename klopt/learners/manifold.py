@@ -158,8 +158,8 @@ class LapRLS(_Manifold):
 
     References
     ----------
-    - Belkin, Niyogi, Sindhwani, Manifold regularization: a geometric framework for learning from
-      labeled and unlabeled examples, Journal of Machine Learning Research, 2006.
+    Belkin, Niyogi, Sindhwani, Manifold regularization: a geometric framework for learning from
+    labeled and unlabeled examples, Journal of Machine Learning Research, 2006.
 
     Examples
     --------
@@ -227,8 +227,8 @@ class LapSVM(_Manifold):
 
     References
     ----------
-    - Belkin, Niyogi, Sindhwani, Manifold regularization: a geometric framework for learning from
-      labeled and unlabeled examples, Journal of Machine Learning Research, 2006.
+    Belkin, Niyogi, Sindhwani, Manifold regularization: a geometric framework for learning from
+    labeled and unlabeled examples, Journal of Machine Learning Research, 2006.
 
     Examples
     --------
@@ -307,8 +307,8 @@ class Harmonic(GraphClassifier):
 
     References
     ----------
-    - Zhu, Ghahramani, Lafferty, Semi-supervised learning using Gaussian fields and harmonic
-      functions, International Conference on Machine Learning, 2003.
+    Zhu, Ghahramani, Lafferty, Semi-supervised learning using Gaussian fields and harmonic
+    functions, International Conference on Machine Learning, 2003.
 
     Examples
     --------

@@ -221,8 +221,8 @@ class SimilarityFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     References
     ----------
-    - Chen, Garcia, Gupta, Rahimi, Cazzanti, Similarity-based classification: concepts and
-      algorithms, Journal of Machine Learning Research, 2009.
+    Chen, Garcia, Gupta, Rahimi, Cazzanti, Similarity-based classification: concepts and algorithms,
+    Journal of Machine Learning Research, 2009.
 
     Examples
     --------

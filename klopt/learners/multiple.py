@@ -132,9 +132,9 @@ class MklSVC(StackClassifier, _KernelMixture):
 
     References
     ----------
-    - Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from
-      multiple similarity matrices with general convex loss functions, Advances in Neural
-      Information Processing Systems 23, 2010, (5) and (10).
+    Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from
+    multiple similarity matrices with general convex loss functions, Advances in Neural Information
+    Processing Systems 23, 2010, (5) and (10).
 
     Examples
     --------
@@ -252,8 +252,8 @@ class MklRidge(_MixtureRegressor):
 
     References
     ----------
-    - Cortes, Mohri, Rostamizadeh, L2 regularization for learning kernels, Uncertainty in Artificial
-      Intelligence, 2009.
+    Cortes, Mohri, Rostamizadeh, L2 regularization for learning kernels, Uncertainty in Artificial
+    Intelligence, 2009.
 
     Examples
     --------
@@ -302,9 +302,9 @@ class MklSVR(_MixtureRegressor):
 
     References
     ----------
-    - Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from
-      multiple similarity matrices with general convex loss functions, Advances in Neural
-      Information Processing Systems 23, 2010, (5).
+    Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from
+    multiple similarity matrices with general convex loss functions, Advances in Neural Information
+    Processing Systems 23, 2010, (5).
 
     Examples
     --------

@@ -152,10 +152,11 @@ class OSK(_Ordered):
 
     References
     ----------
-    - Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss
-      function, Information Sciences, 2016, (2).
-    - Xie, Ding, Gong, Wu, Rank ordering constraints elimination with application for kernel
-      learning, AAAI Conference on Artificial Intelligence, 2017.
+    Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function,
+    Information Sciences, 2016, (2).
+
+    Xie, Ding, Gong, Wu, Rank ordering constraints elimination with application for kernel learning,
+    AAAI Conference on Artificial Intelligence, 2017.
 
     Examples
     --------
@@ -276,8 +277,8 @@ class ScgOSK(_Ordered):
 
     References
     ----------
-    - Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss
-      function, Information Sciences, 2016, (26).
+    Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function,
+    Information Sciences, 2016, (26).
 
     Examples
     --------

@@ -213,11 +213,12 @@ class ESKL(_SimilarityLearner):
 
     References
     ----------
-    - Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from
-      multiple similarity matrices with general convex loss functions, Advances in Neural
-      Information Processing Systems 23, 2010, (4).
-    - Luss, d'Aspremont, Support vector machine classification with indefinite kernels, Mathematical
-      Programming Computation, 2009.
+    Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from
+    multiple similarity matrices with general convex loss functions, Advances in Neural Information
+    Processing Systems 23, 2010, (4).
+
+    Luss, d'Aspremont, Support vector machine classification with indefinite kernels, Mathematical
+    Programming Computation, 2009.
 
     Examples
     --------
@@ -264,9 +265,9 @@ class EMKL(_KernelEach):
 
     References
     ----------
-    - Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from
-      multiple similarity matrices with general convex loss functions, Advances in Neural
-      Information Processing Systems 23, 2010, (6).
+    Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from
+    multiple similarity matrices with general convex loss functions, Advances in Neural Information
+    Processing Systems 23, 2010, (6).
 
     Examples
     --------
@@ -321,9 +322,9 @@ class REKL(_KernelEach):
 
     References
     ----------
-    - Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from
-      multiple similarity matrices with general convex loss functions, Advances in Neural
-      Information Processing Systems 23, 2010, (7).
+    Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from
+    multiple similarity matrices with general convex loss functions, Advances in Neural Information
+    Processing Systems 23, 2010, (7).
 
     Examples
     --------

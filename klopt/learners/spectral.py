@@ -119,8 +119,8 @@ class SKL(GraphLearner):
 
     References
     ----------
-    - Mao, Tsang, Parameter-free spectral kernel learning, Uncertainty in Artificial Intelligence,
-      2010.
+    Mao, Tsang, Parameter-free spectral kernel learning, Uncertainty in Artificial Intelligence,
+    2010.
 
     Examples
     --------
