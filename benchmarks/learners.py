@@ -196,14 +196,14 @@ def of_digits() -> None:
     y = y[:count]
     few = np.where(np.random.default_rng(0).random(count) < 0.2, y, UNLABELLED)
     row(
-        learners.OSK(),
+        learners.OSK(prior=0.0),
         X,
         few,
         on_graph(X, few, lambda V: problems.OrderedAlignment(V, few), "alpha"),
         new,
     )
     scg = on_graph(X, few, lambda V: problems.ScgOrdered(V, few, skip_constant=True), "mu")
-    row(learners.ScgOSK(), X, few, scg, new)
+    row(learners.ScgOSK(floor=0.0), X, few, scg, new)
     row(
         learners.SKL(), X, few, spectral(X, lambda L: problems.SpectralAlignment(L, few, 1e-6)), new
     )

@@ -8,16 +8,25 @@
 
 Kundu, Tankasali, Bhattacharyya, Ben-Tal (2010), Efficient algorithms for learning kernels from
 multiple similarity matrices with general convex loss functions, (7) with (10), with the sum in (7)
-over all n eigenvalues. l is the Euclidean norm in section 4 of the paper ("euclidean"), or its
-square ("squared"), which has a form in the multipliers alone and is faster. The V_i and lambda_i
-are floats that LAPACK computes from S_i once: they are the data of the problem that brackets speak
-of. It restricts `SimilarityKernels` with the Frobenius or the squared loss, so its optimum is not
-below, up to rounding, and needs each eigendecomposition only once.
+over all n eigenvalues. l may be any convex loss in (7). Here it is the Euclidean norm of section 4
+of the paper ("euclidean"), its square ("squared"), which has a form in the multipliers alone and is
+faster, or the sum of absolute values ("l1"). As the sums of mu and lambda are given, a one-sided
+loss is no other problem:
+
+    sum_j max(0, lambda_j - mu_j) = (|mu - lambda|_1 + 1'lambda - tau) / 2,
+
+and with max(0, mu_j - lambda_j) in the same way. The hinge loss of the margins is that of the
+support vector machine and not l.
+
+The V_i and lambda_i are floats that LAPACK computes from S_i once: they are the data of the problem
+that brackets speak of. With the Euclidean norm or its square it restricts `SimilarityKernels` with
+the Frobenius or the squared loss, so its optimum is not below, up to rounding, and needs each
+eigendecomposition only once.
 """
 
 from __future__ import annotations
 
-from typing import Literal, Self, get_args
+from typing import Literal, Self, cast, get_args
 
 import attrs
 import numpy as np
@@ -30,7 +39,14 @@ from klopt.problems._similarity.data import Losses, noisy_similarities
 
 __all__ = ["SimilaritySpectra", "SpectralLoss"]
 
-SpectralLoss = Literal["squared", "euclidean"]
+SpectralLoss = Literal["squared", "euclidean", "l1"]
+
+MATRIX_LOSSES: dict[SpectralLoss, Losses] = {
+    "squared": "squared",
+    "euclidean": "frobenius",
+    "l1": "l1",
+}
+"""The names by which proofs and programs know the losses of eigenvalues."""
 
 
 def _as_spectral_loss(loss: SpectralLoss) -> SpectralLoss:
@@ -62,8 +78,9 @@ class SimilaritySpectra(SeveralKernelsProblem):
         Weight of the losses.
     trace : float
         Trace of each kernel.
-    loss : "squared" or "euclidean"
-        The distance of the eigenvalues from those of the similarity, squared or not.
+    loss : "squared", "euclidean" or "l1"
+        The distance of the eigenvalues from those of the similarity: the Euclidean one squared, as
+        it is, or the sum of the absolute differences.
 
     Examples
     --------
@@ -84,7 +101,7 @@ class SimilaritySpectra(SeveralKernelsProblem):
         words=(
             "S_i = V_i diag(lambda_i) V_i' are similarities that need not be positive "
             "semidefinite; the support vector machine has the kernel sum K_i / gamma_i. l is the "
-            "Euclidean norm or its square."
+            "Euclidean norm, its square, or the sum of absolute values."
         ),
         data="The eigenpairs of the S_i, as computed, are the data.",
         weights="gamma",
@@ -98,7 +115,7 @@ class SimilaritySpectra(SeveralKernelsProblem):
 
     def _given_loss(self) -> Losses:
         # ||K_i - S_i|| of kernels with the same eigenvectors is the distance of the eigenvalues.
-        return "squared" if self.loss == "squared" else "frobenius"
+        return MATRIX_LOSSES[self.loss]
 
     def describe(self) -> str:
         return f"{super().describe()[:-1]}, {self.loss})"
@@ -119,7 +136,7 @@ class SimilaritySpectra(SeveralKernelsProblem):
         S, y = noisy_similarities(rng, max(size, 2), 2)
         C = float(rng.choice([0.1, 1.0, 10.0]))
         rho = float(rng.choice([0.05, 0.5]))
-        loss: SpectralLoss = "squared" if rng.random() < 0.7 else "euclidean"
+        loss = cast(SpectralLoss, rng.choice(get_args(SpectralLoss), p=[0.6, 0.2, 0.2]).item())
         return cls(S, y, C, rho, float(y.size), loss)
 
     examples = (

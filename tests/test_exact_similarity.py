@@ -26,6 +26,7 @@ from klopt.problems._similarity.proof import (
 )
 
 LOSSES = ["squared", "frobenius", "l1"]
+SPECTRAL_LOSSES = ["squared", "euclidean", "l1"]
 FREE = [SimilarityKernel, SimilarityKernels]
 seeds = st.integers(0, 2**32 - 1)
 Y = np.array([1.0, -1.0, 1.0, -1.0])
@@ -122,8 +123,12 @@ def spectra_primal(problem: Any, witness: Point) -> mp.mpf:
         s = Fraction(problem.trace) / sum(mui)
         f = f + Vi @ pi
         norms.append(sum(x * x / (s * m) for x, m in zip(pi, mui, strict=True) if m) + Fraction(0))
-        square = real(sum((s * m - x) ** 2 for m, x in zip(mui, lami, strict=True)))
-        losses += square if problem.loss == "squared" else mp.sqrt(square)
+        gaps = [s * m - x for m, x in zip(mui, lami, strict=True)]
+        square = real(sum(gap**2 for gap in gaps))
+        if problem.loss == "l1":
+            losses += real(sum(abs(gap) for gap in gaps))
+        else:
+            losses += square if problem.loss == "squared" else mp.sqrt(square)
     return hinge(problem, f, max(norms)) + real(Fraction(problem.rho)) * losses
 
 
@@ -139,6 +144,8 @@ def spectra_dual(problem: Any, a: np.ndarray, g: np.ndarray, z: np.ndarray) -> m
         total += trace * min(prices) - rho * sum(slope * lami)
         if problem.loss == "squared":
             total -= rho * sum(zi * zi)
+        elif problem.loss == "l1":
+            assert max(abs(zi)) <= 1
         else:
             assert sum(zi * zi) <= 1
     return real(total)
@@ -229,7 +236,7 @@ def test_the_lower_end_is_below_the_value_at_the_witness_and_near_it(
     assert exact - 1e-10 * size <= bracket.lower <= exact
 
 
-@given(seeds, st.booleans(), st.sampled_from(["squared", "euclidean"]))
+@given(seeds, st.booleans(), st.sampled_from(SPECTRAL_LOSSES))
 @at_most(40)
 def test_both_ends_of_given_spectra_enclose_the_values_at_the_witness(
     seed: int, tempting: bool, loss: Any
@@ -462,7 +469,7 @@ def test_no_two_forged_arrays_give_a_false_end(kind: Any, trace: float | None) -
     assert not false_ends(problem, good, {"gradients": gradients}, exact)
 
 
-@pytest.mark.parametrize("loss", ["squared", "euclidean"])
+@pytest.mark.parametrize("loss", SPECTRAL_LOSSES)
 def test_no_two_forged_arrays_give_a_false_end_of_spectra(loss: Any) -> None:
     problem = SimilaritySpectra([0.3 * np.eye(4)] * 3, Y, 0.1, 0.3, 0.7, loss)
     good = problem.witness(Point({"alpha": np.full(4, 0.1)}))
@@ -473,8 +480,9 @@ def spectra_of_identity(C: float, rho: float, loss: str) -> Fraction:
     """The optimum of three S_i = 0.3 I with trace 0.7: equal eigenvalues are best."""
     tau, s, r = Fraction(0.7), Fraction(0.3), Fraction(rho)
     t = min(Fraction(C), 4 / (9 * tau))
-    distance = 2 * abs(tau / 4 - s)
-    return 4 * t - 9 * tau * t * t / 2 + 3 * r * (distance**2 if loss == "squared" else distance)
+    gap = abs(tau / 4 - s)
+    distance = {"squared": 4 * gap**2, "euclidean": 2 * gap, "l1": 4 * gap}[loss]
+    return 4 * t - 9 * tau * t * t / 2 + 3 * r * distance
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -498,7 +506,7 @@ def test_without_losses_the_optimum_is_that_of_a_ridge(loss: str, C: float, kind
 
 @pytest.mark.parametrize("rho", [0.0, 0.3, 1e6])
 @pytest.mark.parametrize("C", [1e-8, 0.1, 1e4])
-@pytest.mark.parametrize("loss", ["squared", "euclidean"])
+@pytest.mark.parametrize("loss", SPECTRAL_LOSSES)
 def test_spectra_of_the_identity_in_closed_form(rho: float, C: float, loss: Any) -> None:
     """The eigenvectors are the unit vectors: equal eigenvalues are best."""
     problem = SimilaritySpectra([0.3 * np.eye(4)] * 3, Y, C, rho, 0.7, loss)

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.optimize import linprog
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss
 from sklearn.metrics.pairwise import rbf_kernel
@@ -21,6 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from klopt.errors import InvalidProblem, UnhelpfulKernel
+from klopt.kernels.graphs import knn_graph, laplacian
 from klopt.kernels.rbf import gamma_scale, gaussians
 from klopt.learners import (
     ESKL,
@@ -127,7 +129,97 @@ def test_a_kernel_that_does_nothing_is_told(learner: Any) -> None:
 
 def test_a_kernel_of_too_few_eigenvectors_is_told() -> None:
     with pytest.warns(UnhelpfulKernel, match="1 eigenvectors for 3 classes"):
-        ScgOSK().fit(X, FEW)
+        ScgOSK(floor=0.0).fit(X, FEW)
+
+
+def test_weights_of_the_prior_follow_the_graph_and_stay_ordered() -> None:
+    printed = OSK(prior=0.0, rank=40).fit(X, FEW)
+    np.testing.assert_array_equal(printed.spectrum_, printed.result_.point.alpha)
+    np.testing.assert_allclose(printed.kernel_, printed.result_.kernel, atol=1e-12)
+    values = np.linalg.eigvalsh(laplacian(knn_graph(X, 5, "gaussian")).toarray())[:40]
+    field = 1 / (np.maximum(values, 0.0) + 1e-3)
+    graph_alone = OSK(prior=1.0, rank=40).fit(X, FEW).spectrum_
+    np.testing.assert_allclose(graph_alone, field / field.sum(), rtol=1e-5)
+    half = OSK(prior=0.5, rank=40).fit(X, FEW).spectrum_
+    np.testing.assert_allclose(half, (printed.spectrum_ + graph_alone) / 2, atol=1e-12)
+    assert half.sum() == pytest.approx(1.0)
+    assert (np.diff(half) <= 1e-12).all()
+    # 30 labels, 10 for each of three classes.
+    assert OSK().fit(X, FEW).prior_ == pytest.approx(10**-0.5)
+    with pytest.raises(InvalidProblem, match=r"prior is 2; expected a share from 0 to 1"):
+        OSK(prior=2.0).fit(X, FEW)
+
+
+def test_one_label_a_class_is_enough_with_a_prior() -> None:
+    """The best aligned kernel is then a multiple of the identity, which says nothing."""
+    images, digits = load_digits(n_class=5, return_X_y=True)
+    images, digits = images[:250], digits[:250]
+    one = np.full(250, -1)
+    first = [int(np.flatnonzero(digits == c)[0]) for c in range(5)]
+    one[first] = range(5)
+    right = {
+        prior: np.mean(OSK(prior=prior).fit(images, one).transduction_ == digits)
+        for prior in (0.0, None)
+    }
+    assert right[None] > right[0.0] + 0.2
+
+
+@pytest.mark.parametrize("learner", [OSK(), SKL(), ScgOSK()], ids=str)
+def test_points_without_a_way_to_a_label_are_decided_by_their_nearest(learner: Any) -> None:
+    """Four clouds in a square; the two without labels lie beside those with them."""
+    rng = np.random.default_rng(0)
+    middle = np.repeat([[0.0, 0.0], [0.0, 9.0], [6.0, 0.0], [6.0, 9.0]], 30, axis=0)
+    points = middle + rng.normal(size=(120, 2)) * 0.5
+    labels = np.full(120, -1)
+    labels[[0, 1, 30, 31]] = [0, 0, 1, 1]
+    model = clone(learner).fit(points, labels)
+    expected = (middle[:, 1] > 0).astype(int)
+    np.testing.assert_array_equal(model.transduction_, expected)
+
+
+def test_a_repeated_eigenvalue_counts_by_its_eigenspace_and_not_by_a_basis() -> None:
+    """Two components: Algorithm 1 by projectors, which no choice of eigenvectors changes."""
+    points = np.vstack([X[:50], X[50:100] + 40.0])
+    labels = np.full(100, -1)
+    labels[[3, 30, 55, 90]] = [0, 1, 0, 1]
+    model = SKL(ridge=1e-3).fit(points, labels)
+    assert model._reached.all()
+    values, U = np.linalg.eigh(laplacian(knn_graph(points, 5, "gaussian")).toarray())
+    values = np.where(values < 1e-9, 0.0, values)
+    assert np.count_nonzero(values == 0) >= 2
+    known = np.flatnonzero(labels >= 0)
+    signs = 2.0 * labels[known] - 1
+    R = np.zeros((100, 100))
+    for value in np.unique(values.round(9)):
+        space = U[:, np.abs(values - value) < 1e-8]
+        A = np.mean(np.square(space[known].T @ signs))
+        R += np.sqrt(A / (value**2 + 1e-3)) * space @ space.T
+    expected = R[:, known] @ np.linalg.solve(R[np.ix_(known, known)], signs)
+    np.testing.assert_allclose(model._carrier.values[:, 0], expected, atol=1e-6)
+    np.testing.assert_allclose(model.kernel_, R / np.trace(R), atol=1e-9)
+
+
+def test_every_eigenvector_has_its_share_of_the_floor_and_the_rest_is_optimal() -> None:
+    """Against the linear program with the floor as a bound of each weight, solved by SciPy."""
+    model = ScgOSK(floor=0.4, rank=30).fit(X, FEW)
+    c = model.result_.problem.coefficients[1:]
+    order = np.eye(29, k=1)[:-1] - np.eye(29)[:-1]
+    program = linprog(
+        c, A_ub=order, b_ub=np.zeros(28), A_eq=np.ones((1, 29)), b_eq=[1.0], bounds=(0.4 / 29, None)
+    )
+    assert model.spectrum_[0] == 0
+    assert c @ model.spectrum_[1:] == pytest.approx(program.fun, rel=1e-9)
+    V = model.result_.problem.V
+    np.testing.assert_allclose(model.kernel_, (V * model.spectrum_) @ V.T, atol=1e-12)
+    np.testing.assert_allclose(model.spectrum_.sum(), 1.0)
+
+
+def test_the_floor_grows_with_the_labels() -> None:
+    assert ScgOSK().fit(X, FEW).floor_ == pytest.approx(0.26)
+    assert ScgOSK().fit(X, y).floor_ == pytest.approx(0.9)
+    assert ScgOSK().fit(X, y).score(X, y) > 0.9
+    with pytest.raises(InvalidProblem, match=r"floor is 1\.5; expected a share from 0 to 1"):
+        ScgOSK(floor=1.5).fit(X, y)
 
 
 def test_unlabelled_points_pull_the_less_the_more_there_are() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -86,9 +88,13 @@ def test_at_the_optimum_the_svm_is_multiple_kernel_learning_with_the_learned_ker
 # --- brackets
 
 
+@pytest.mark.parametrize("loss", ["euclidean", "l1", "hinge"])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_spectra_near_in_the_euclidean_distance_are_those_of_another_solver(seed: int) -> None:
-    """(7) of Kundu et al. (2010) with the loss of its section 4, as CVXPY reads it."""
+def test_spectra_near_in_a_norm_are_those_of_another_solver(seed: int, loss: Any) -> None:
+    """(7) of Kundu et al. (2010), as CVXPY reads it; section 4 has the Euclidean distance.
+
+    The hinge, the sum of max(0, lambda - mu), is half the sum of absolute values and a constant.
+    """
     cp = pytest.importorskip("cvxpy")
     S, y = similarities(seed, 10, 2)
     C = np.random.default_rng(seed).uniform(0.2, 3.0, size=10)
@@ -100,16 +106,21 @@ def test_spectra_near_in_the_euclidean_distance_are_those_of_another_solver(seed
         rules += [cp.SOC(mu[j] + r[j], cp.hstack([2 * u[j], mu[j] - r[j]])) for j in range(10)]
         rules += [cp.sum(r) <= t, cp.sum(mu) == 10]
         f = f + V @ u
-        losses = losses + cp.norm(mu - lam)
+        distances = {
+            "euclidean": cp.norm(mu - lam),
+            "l1": cp.sum(cp.abs(mu - lam)),
+            "hinge": 2 * cp.sum(cp.pos(lam - mu)) + 10 - lam.sum(),
+        }
+        losses = losses + distances[loss]
     rules.append(cp.multiply(y, f + b) >= 1 - xi)
     program = cp.Problem(cp.Minimize(t / 2 + C @ xi + 0.3 * losses), rules)
     program.solve(solver="CLARABEL")
-    problem = SimilaritySpectra(S, y, C, 0.3, 10.0, "euclidean")
+    problem = SimilaritySpectra(S, y, C, 0.3, 10.0, "l1" if loss == "hinge" else loss)
     result = optimum(problem)
     assert result.value == pytest.approx(program.value, abs=2e-6)
     assert not any(form.name == "smooth" for form in problem.formulations())
-    with pytest.raises(klopt.InvalidProblem, match="loss is 'l1'; expected one of squared"):
-        SimilaritySpectra(S, y, 1.0, 0.3, 10.0, "l1")  # type: ignore[arg-type]
+    with pytest.raises(klopt.InvalidProblem, match="loss is 'hinge'; expected one of squared"):
+        SimilaritySpectra(S, y, 1.0, 0.3, 10.0, "hinge")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", [SimilarityKernels, SimilaritySpectra])

@@ -101,10 +101,11 @@ def test_weights_bound_the_multipliers_of_learned_similarities(learner: Any) -> 
     )
 
 
-def test_rekl_has_the_loss_of_its_paper() -> None:
-    model = REKL(loss="euclidean").fit(X, y)
+@pytest.mark.parametrize("loss", ["euclidean", "l1"])
+def test_rekl_has_the_loss_of_its_paper_and_another(loss: Any) -> None:
+    model = REKL(loss=loss).fit(X, y)
     assert model.result_.verdict.name == "OPTIMAL"
-    assert model.result_.problem.loss == "euclidean"  # type: ignore[attr-defined]
+    assert model.result_.problem.loss == loss  # type: ignore[attr-defined]
     assert accuracy_score(y, model.predict(X)) > 0.7
 
 

@@ -29,15 +29,15 @@ few = np.where(known, y, -1)  # -1: no label
 # %%
 # Three spectra
 # -------------
-# Without the order OSK fits the labels better and the other images worse. SCG-OSK keeps fewer eigenvectors than there
-# are classes, of which klopt warns.
+# Without the order OSK fits the labels better and the other images worse. SCG-OSK as printed keeps fewer
+# eigenvectors than there are classes, of which klopt warns.
 
 warnings.simplefilter("ignore", UnhelpfulKernel)
 
 learners = {
-    "OSK": OSK(rank=60),
-    "OSK, no order": OSK(rank=60, ordered=False),
-    "SCG-OSK": ScgOSK(rank=60),
+    "OSK": OSK(rank=60, prior=0.0),
+    "OSK, no order": OSK(rank=60, prior=0.0, ordered=False),
+    "SCG-OSK": ScgOSK(rank=60, floor=0.0),
 }
 plt.style.use("tableau-colorblind10")
 figure, axes = plt.subplots(3, 1, figsize=(7, 5.6), sharex=True, layout="constrained")

@@ -11,10 +11,12 @@ does not depend on how often a point occurs. Points of weight 0 are not trained 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from typing import Any, Literal, cast, overload
 
 import numpy as np
 import numpy.typing as npt
+from joblib import Parallel, delayed, effective_n_jobs
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
@@ -56,11 +58,33 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     backend: str | Backend | None
     tol: float
     time_limit: float | None
+    n_jobs: int | None
     n_features_in_: int
 
     def _certified(self, problem: Problem) -> Result:
         """Return the result of a problem; warn without a proven optimum, raise without a point."""
         result = solve(problem, self.backend, tol=self.tol, time_limit=self.time_limit)
+        self._require_point(result)
+        return result
+
+    def _certified_each(self, problems: Iterable[Problem]) -> list[Result]:
+        """Return the results of independent problems in their order, `n_jobs` of them at a time.
+
+        Each is solved by itself, so that the results do not depend on `n_jobs`.
+        """
+        settings = (self.backend, self.tol, self.time_limit)
+        # One job needs no processes.
+        if effective_n_jobs(self.n_jobs) == 1:
+            results = [_solved(problem, *settings) for problem in problems]
+        else:
+            run = delayed(_solved)
+            results = Parallel(n_jobs=self.n_jobs)(run(problem, *settings) for problem in problems)
+        for result in results:
+            self._require_point(result)
+        return results
+
+    def _require_point(self, result: Result) -> None:
+        """Warn without a proven optimum, raise without a point."""
         who = type(self).__name__
         if result.verdict is Verdict.INFEASIBLE:
             raise InvalidProblem(
@@ -77,9 +101,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
                 f"{who} is not certified: its optimum is {known}, {self.tol:.1e} was asked for; "
                 f"try another backend or a larger tol\n{result.explain()}",
                 UncertifiedFit,
-                stacklevel=3,
+                stacklevel=4,
             )
-        return result
 
     def _warn_of_kernel(self, what: str) -> None:
         """Tell the caller of `fit` what the learned kernel does not do."""
@@ -194,6 +217,13 @@ class Classifier(ClassifierMixin, Learner):  # type: ignore[misc]
         """The class of the largest score, or for two classes of the sign."""
         best = (scores > 0).astype(np.intp) if scores.ndim == 1 else np.argmax(scores, axis=1)
         return np.asarray(self.classes_[best])
+
+
+def _solved(
+    problem: Problem, backend: str | Backend | None, tol: float, time_limit: float | None
+) -> Result:
+    """`solve`, as processes call it."""
+    return solve(problem, backend, tol=tol, time_limit=time_limit)
 
 
 def entries(K: FloatArray | Gram) -> FloatArray:

@@ -12,6 +12,11 @@ k(x, .) = sum_i p_i k(x_i, .) gives; at a training point it is the own value, as
 where all points have labels. Features of new points always follow the second. Where the graph
 itself is given (graph="precomputed"), X is the matrix of its weights and p_i are those from x to
 the training points; the values at these are `transduction_` only.
+
+A component of the graph without labels has no decision of its own: every kernel on the graph is 0
+between it and the labelled points. Its points take the mean of their nearest points in the other
+components, unless the graph is given: they lie far from these, where a regression is not to be
+trusted.
 """
 
 from __future__ import annotations
@@ -23,6 +28,7 @@ from typing import Any, Literal, Self, cast, get_args
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.metaestimators import available_if
@@ -150,14 +156,25 @@ class GraphClassifier(Classifier):
             return csc("X", X), codes
         neighbours = min(self.n_neighbors, X.shape[0] - 1)
         self._nearby = _Nearby(X, neighbours)
-        return knn_graph(X, neighbours, self.weights), codes
+        W = knn_graph(X, neighbours, self.weights)
+        component = connected_components(W, directed=False)[1]
+        self._reached = np.isin(component, component[codes >= 0])
+        return W, codes
 
     def _decide(self, values: FloatArray, scheme: MulticlassScheme) -> Self:
         """Keep the models' values at the training points and the classes that they predict."""
         self._scheme = scheme
+        if self._nearby is not None and not self._reached.all():
+            values = values.copy()
+            values[~self._reached] = self._carried_from_reached(self._nearby, values)
         self.transduction_ = self._named(scheme.scores(values))
         self._carrier = self._carrier_of(values, scheme)
         return self
+
+    def _carried_from_reached(self, nearby: _Nearby, values: FloatArray) -> FloatArray:
+        """The values at points without a way to a label, from those at the others."""
+        near = _Nearby(nearby.X[self._reached], min(nearby.count, int(self._reached.sum())))
+        return cast(FloatArray, near.shares(nearby.X[~self._reached]) @ values[self._reached])
 
     def _carrier_of(self, values: FloatArray, scheme: MulticlassScheme) -> _Carrier:
         """What carries values at the training points to others; nothing is computed yet."""

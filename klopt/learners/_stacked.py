@@ -1,9 +1,10 @@
 """Models with several kernels or similarities, from points or from a stack of matrices.
 
 A model decides by sum_i s_i(x)'b_i + bias, s_i(x) the values of kernel i between x and the
-training points. A learner adds two methods: `_learn` solves the problem of one model from the
+training points. A learner adds two methods: `_posed` states the problem of one model from the
 matrices of the points that it uses and their signs or values, and `_columns` computes the b_i from
-the solution, on demand.
+the solution, on demand. The problems of several models are independent: `n_jobs` of them are solved
+at a time.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from klopt.kernels.rbf import gaussians
 from klopt.learners._base import PRECOMPUTED, Classifier, Learner, entries, part
 from klopt.learners._multiclass import MultiClass, MulticlassScheme
 from klopt.learners.kernels import Kernel, Radial, blocks, flat, rbf
+from klopt.model.problem import Problem
 
 __all__ = ["DEFAULT_GAMMAS", "Columns", "Matrices", "StackClassifier", "StackLearner"]
 
@@ -79,8 +81,8 @@ class StackLearner(Learner):
         """The parameter that names the kernels."""
         raise NotImplementedError
 
-    def _learn(self, matrices: Matrices, targets: FloatArray, weights: FloatArray) -> Result:
-        """Return the result of one model, whose points have weights."""
+    def _posed(self, matrices: Matrices, targets: FloatArray, weights: FloatArray) -> Problem:
+        """Return the problem of one model, whose points have weights."""
         raise NotImplementedError
 
     @property
@@ -202,14 +204,17 @@ class StackClassifier(Classifier, StackLearner):
         weights = self._point_weights(sample_weight, X, self._codes)
         matrices = self._matrices(X, weights)
         self._scheme = MulticlassScheme(self.classes_.size, self.multi_class)
-        results = []
         parts = []
         for model in range(len(self._scheme.pairs)):
             signs = self._scheme.signs(self._codes, model)
             used = np.flatnonzero((signs != 0) & (weights > 0))
-            cut = matrices if used.size == signs.size else [part(K, used) for K in matrices]
-            results.append(self._learn(cut, signs[used], weights[used]))
             parts.append((used, signs[used]))
+
+        # A generator: with one job there is no more than one problem at a time.
+        results = self._certified_each(
+            self._posed(_cut(matrices, used, len(weights)), signs, weights[used])
+            for used, signs in parts
+        )
         bias = [float(cast(Any, result.point).bias) for result in results]
         return self._keep(results, parts, np.array(bias))
 
@@ -221,6 +226,11 @@ class StackClassifier(Classifier, StackLearner):
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the classes of points."""
         return self._named(self.decision_function(X))
+
+
+def _cut(matrices: Matrices, used: npt.NDArray[np.intp], size: int) -> Matrices:
+    """The matrices of some of so many points."""
+    return matrices if used.size == size else [part(K, used) for K in matrices]
 
 
 def _unless_equal(weights: FloatArray) -> FloatArray | None:

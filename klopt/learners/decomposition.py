@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, runtime_checka
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from klopt.arrays import FloatArray, matrix, positive, vector
 from klopt.engine.pipeline import solve
@@ -50,6 +51,7 @@ __all__ = [
     "Part",
     "decompose",
     "kmeans",
+    "kmeans_centres",
     "off_blocks",
 ]
 
@@ -234,20 +236,32 @@ def _checked_data(X: npt.ArrayLike, y: npt.ArrayLike) -> tuple[FloatArray, Float
 
 def kmeans(X: npt.ArrayLike, count: int, seed: int = 0) -> Indices:
     """Return a cluster for each point by mini-batch k-means, reproducible for a seed."""
+    return np.asarray(_fitted_kmeans(matrix("X", X), count, seed).labels_, dtype=np.intp)
+
+
+def kmeans_centres(X: Any, count: int, seed: int = 0) -> FloatArray:
+    """Return the centres of the clusters of `kmeans`; X may be sparse.
+
+    >>> kmeans_centres([[2.0, 5.0], [2.0, 5.0]], 1)
+    array([[2., 5.]])
+    """
+    points = X if sparse.issparse(X) else matrix("X", X)
+    return np.asarray(_fitted_kmeans(points, count, seed).cluster_centers_, dtype=float)
+
+
+def _fitted_kmeans(points: Any, count: int, seed: int) -> Any:
     from sklearn.cluster import MiniBatchKMeans
     from threadpoolctl import threadpool_limits
 
-    points = matrix("X", X)
-    if isinstance(count, bool) or not 0 < count <= len(points) or int(count) != count:
-        raise InvalidProblem(
-            f"clusters is {count!r}; expected a whole number from 1 to {len(points)}"
-        )
+    size = points.shape[0]
+    if isinstance(count, bool) or not 0 < count <= size or int(count) != count:
+        raise InvalidProblem(f"clusters is {count!r}; expected a whole number from 1 to {size}")
     # One thread: several add up in an order that changes from run to run.
     with threadpool_limits(limits=1):
         kmeans = MiniBatchKMeans(
             int(count), n_init=1, batch_size=4096, max_iter=20, random_state=seed
         )
-        return np.asarray(kmeans.fit_predict(points), dtype=np.intp)
+        return kmeans.fit(points)
 
 
 def off_blocks(kernel: Kernel, X: npt.ArrayLike, labels: npt.ArrayLike) -> OffBlocks:

@@ -117,6 +117,21 @@ class LDK(NearKernelLearner):
     kernel_
         The learned kernel matrix of the training points.
 
+    Notes
+    -----
+    The LogDet divergence is D(K, K0) = tr(K K0^-1) - log det(K K0^-1) - n. Pairs of one class are
+    kept at most, pairs of different classes at least at a distance, up to slack. The learned kernel
+    is a function of any two points. The divergence does not depend on how often a point occurs, so
+    weights multiply C only.
+
+    References
+    ----------
+    Kulis, Sustik, Dhillon, Low-rank kernel learning with Bregman matrix divergences, Journal of
+    Machine Learning Research, 2009.
+
+    Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function,
+    Information Sciences, 2016.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -268,6 +283,17 @@ class ScgLDK(NearKernelLearner):
         As in `LDK`.
     gamma_
         The weight of the graph-based loss that was used.
+
+    Notes
+    -----
+    The kernel minimises D(K, K0) + gamma tr(KS), D the LogDet divergence from the given kernel and
+    S the Laplacian of the graph that joins points by their classes; it has a closed form, K =
+    (K0^-1 + gamma S)^-1, which is proven to be optimal, and is a function of any two points.
+
+    References
+    ----------
+    Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function,
+    Information Sciences, 2016.
 
     Examples
     --------

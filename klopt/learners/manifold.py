@@ -150,6 +150,17 @@ class LapRLS(_Manifold):
     transduction_
         The predicted classes of the training points.
 
+    Notes
+    -----
+    It minimises the mean of (f(x_i) - y_i)^2 over the labelled points + gamma_ambient ||f||^2 +
+    gamma_intrinsic f'Mf / n^2, M a power of the normalised graph Laplacian: a linear system. No
+    kernel is learned, and nothing is certified.
+
+    References
+    ----------
+    Belkin, Niyogi, Sindhwani, Manifold regularization: a geometric framework for learning from
+    labeled and unlabeled examples, Journal of Machine Learning Research, 2006.
+
     Examples
     --------
     >>> from sklearn.datasets import load_wine
@@ -207,6 +218,17 @@ class LapSVM(_Manifold):
     ----------
     classes_, transduction_
         As in `LapRLS`.
+
+    Notes
+    -----
+    It minimises the mean hinge loss of the labelled points + gamma_ambient ||f||^2 +
+    gamma_intrinsic f'Mf / n^2, M a power of the normalised graph Laplacian, by LIBSVM with a
+    deformed kernel. No kernel is learned, and nothing is certified.
+
+    References
+    ----------
+    Belkin, Niyogi, Sindhwani, Manifold regularization: a geometric framework for learning from
+    labeled and unlabeled examples, Journal of Machine Learning Research, 2006.
 
     Examples
     --------
@@ -276,6 +298,17 @@ class Harmonic(GraphClassifier):
         The class labels.
     transduction_
         The predicted classes of the training points.
+
+    Notes
+    -----
+    The function equals the labels where they are known; elsewhere it is the weighted mean of its
+    neighbours. `predict_proba` has the probabilities that a random walk on the graph first meets a
+    label of each class. Nothing is optimised, and nothing is certified.
+
+    References
+    ----------
+    Zhu, Ghahramani, Lafferty, Semi-supervised learning using Gaussian fields and harmonic
+    functions, International Conference on Machine Learning, 2003.
 
     Examples
     --------

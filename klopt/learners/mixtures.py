@@ -208,6 +208,22 @@ class SimilarityFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         one Gaussian kernel), or "precomputed", where X is a matrix of similarities to the training
         points, or a stack of them, similarities last.
 
+    Attributes
+    ----------
+    n_features_out_
+        The number of features: similarities times training points.
+
+    Notes
+    -----
+    The similarities to n training points are n features. Training points are their own neighbours,
+    so that features of a training point and of a new one may differ in kind: standardise them, and
+    choose penalties by cross-validation.
+
+    References
+    ----------
+    Chen, Garcia, Gupta, Rahimi, Cazzanti, Similarity-based classification: concepts and algorithms,
+    Journal of Machine Learning Research, 2009.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris

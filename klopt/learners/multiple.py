@@ -31,6 +31,7 @@ from klopt.learners._base import ClassWeight, entries, part
 from klopt.learners._multiclass import MultiClass
 from klopt.learners._stacked import Columns, Matrices, StackClassifier, StackLearner
 from klopt.model.backend import Backend
+from klopt.model.problem import Problem
 from klopt.problems.multiple_kernel import MultipleKernel, Norm
 
 __all__ = ["MklRidge", "MklSVC", "MklSVR"]
@@ -105,6 +106,9 @@ class MklSVC(StackClassifier, _KernelMixture):
         The relative gap up to which the optimum is certified.
     time_limit
         Seconds that a solver may take for one model; None for no limit.
+    n_jobs
+        How many models are solved at a time, in processes; None for 1, -1 for all processors.
+        The models are the same.
 
     Attributes
     ----------
@@ -118,6 +122,19 @@ class MklSVC(StackClassifier, _KernelMixture):
         The result with the largest relative gap, and those of all models.
     kernel_
         The learned kernel matrix of the training points.
+
+    Notes
+    -----
+    The support vector machine has the kernel sum_i d_i K_i; its weights d are learned with it, in
+    one convex problem whose optimum is proven. With p = `norm` it penalises (sum_i
+    ||f_i||^p)^(2/p), f_i the part of the function in the space of kernel i. A point of weight 2 is
+    two points at one place.
+
+    References
+    ----------
+    Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from
+    multiple similarity matrices with general convex loss functions, Advances in Neural Information
+    Processing Systems 23, 2010, (5) and (10).
 
     Examples
     --------
@@ -142,6 +159,7 @@ class MklSVC(StackClassifier, _KernelMixture):
         backend: str | Backend | None = None,
         tol: float = 1e-6,
         time_limit: float | None = None,
+        n_jobs: int | None = None,
     ) -> None:
         super().__init__(
             kernels,
@@ -154,9 +172,10 @@ class MklSVC(StackClassifier, _KernelMixture):
         )
         self.multi_class = multi_class
         self.class_weight = class_weight
+        self.n_jobs = n_jobs
 
-    def _learn(self, matrices: Matrices, signs: FloatArray, weights: FloatArray) -> Result:
-        return self._certified(MultipleKernel(matrices, signs, self.C * weights, norm=self.norm))
+    def _posed(self, matrices: Matrices, signs: FloatArray, weights: FloatArray) -> Problem:
+        return MultipleKernel(matrices, signs, self.C * weights, norm=self.norm)
 
     @property
     def _columns(self) -> Columns:
@@ -226,6 +245,16 @@ class MklRidge(_MixtureRegressor):
     weights_, scales_, kernel_names_, result_, kernel_
         As in `MklSVC`.
 
+    Notes
+    -----
+    The kernel is sum_i d_i K_i with learned weights d. With one kernel it is scikit-learn's
+    `KernelRidge(alpha=1/C)` of the values less their mean.
+
+    References
+    ----------
+    Cortes, Mohri, Rostamizadeh, L2 regularization for learning kernels, Uncertainty in Artificial
+    Intelligence, 2009.
+
     Examples
     --------
     >>> X = np.linspace(0, 6, 40)[:, None]
@@ -243,12 +272,11 @@ class MklRidge(_MixtureRegressor):
     ) -> Self:
         mean = float(np.average(y, weights=weights))
         targets = y - mean
-        result = self._learn(matrices, targets, weights)
+        result = self._certified(self._posed(matrices, targets, weights))
         return self._keep([result], [(used, targets)], np.array([mean]))
 
-    def _learn(self, matrices: Matrices, targets: FloatArray, weights: FloatArray) -> Result:
-        C = self.C * weights
-        return self._certified(MultipleKernel(matrices, targets, C, "squared", self.norm))
+    def _posed(self, matrices: Matrices, targets: FloatArray, weights: FloatArray) -> Problem:
+        return MultipleKernel(matrices, targets, self.C * weights, "squared", self.norm)
 
 
 class MklSVR(_MixtureRegressor):
@@ -267,6 +295,16 @@ class MklSVR(_MixtureRegressor):
     ----------
     weights_, scales_, kernel_names_, result_, kernel_
         As in `MklSVC`.
+
+    Notes
+    -----
+    The kernel is sum_i d_i K_i with learned weights d. With one kernel it is scikit-learn's `SVR`.
+
+    References
+    ----------
+    Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from
+    multiple similarity matrices with general convex loss functions, Advances in Neural Information
+    Processing Systems 23, 2010, (5).
 
     Examples
     --------
@@ -306,15 +344,13 @@ class MklSVR(_MixtureRegressor):
         weights: FloatArray,
         used: npt.NDArray[np.intp],
     ) -> Self:
-        result = self._learn(matrices, y, weights)
+        result = self._certified(self._posed(matrices, y, weights))
         bias = float(cast(Any, result.point).bias)
         return self._keep([result], [(used, y)], np.array([bias]))
 
-    def _learn(self, matrices: Matrices, targets: FloatArray, weights: FloatArray) -> Result:
+    def _posed(self, matrices: Matrices, targets: FloatArray, weights: FloatArray) -> Problem:
         C = self.C * weights
-        return self._certified(
-            MultipleKernel(matrices, targets, C, "epsilon", self.norm, self.epsilon)
-        )
+        return MultipleKernel(matrices, targets, C, "epsilon", self.norm, self.epsilon)
 
 
 def _of_signs(result: Result, signs: FloatArray) -> FloatArray:

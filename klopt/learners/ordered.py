@@ -4,6 +4,24 @@ K = sum_i w_i v_i v_i' with w_1 >= w_2 >= .. on the smoothest eigenvectors of th
 OSK aligns K with the labels (`klopt.problems.OrderedAlignment`), SCG-OSK minimises the loss of the
 supervised graph (`klopt.problems.ScgOrdered`). Both learn from all points, labelled or not.
 
+With one or two labels a class alignment says little: for one label each every kernel with a larger
+diagonal is a better one, and the best weights are equal. A share of the weight of OSK, `prior`,
+therefore follows the graph alone, as in the kernel of a Gaussian field,
+
+    w_i = (1 - prior) m_i + prior p_i,    p_i ~ 1 / (l_i + 1e-3),    sum_i p_i = 1,
+
+m the certified weights of best alignment and l_i the eigenvalues of the normalised Laplacian. p is
+ordered, too, so that w is: prior = 0 is OSK as printed.
+
+The linear program of SCG-OSK has its optimum at a prefix of the eigenvectors, often at one or two,
+which do not separate several classes. `floor` gives each of the r eigenvectors a part of the weight:
+for sigma = 1
+
+    minimise sum_i w_i c_i  over  sum_i w_i = 1,  w_1 >= w_2 >= ..,  w_i >= floor / r
+
+has the optimum w_i = floor / r + (1 - floor) m_i, m the certified optimum without floor: subtract
+the floor and divide by what is left. floor = 0 is the program as printed.
+
 Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function,
 2016, (2) and (26).
 """
@@ -14,7 +32,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from klopt.arrays import FloatArray, SparseMatrix
+from klopt.arrays import FloatArray, SparseMatrix, positive
+from klopt.errors import InvalidProblem
 from klopt.kernels.eigenpairs import smoothest_eigenpairs
 from klopt.kernels.graphs import Weights, laplacian
 from klopt.kernels.side_information import side_graph
@@ -28,6 +47,8 @@ from klopt.problems.scg_ordered import ScgOrdered
 __all__ = ["OSK", "ScgOSK"]
 
 
+PRIOR_RIDGE = 1e-3
+"""What is added to the eigenvalues of the Gaussian field."""
 MAX_ZERO_EIGENVALUE = 1e-9
 """Eigenvalues of a normalised Laplacian up to this are 0."""
 
@@ -35,6 +56,9 @@ MAX_ZERO_EIGENVALUE = 1e-9
 class _Ordered(GraphLearner):
     rank: int | None
     weight_name: str
+    _given_weights: FloatArray
+    """Weights that do not depend on the labels; their sum and `_learned_share` make 1."""
+    _learned_share: float
 
     def _eigenpairs(self, W: SparseMatrix) -> tuple[FloatArray, FloatArray]:
         n = W.shape[0]
@@ -42,9 +66,16 @@ class _Ordered(GraphLearner):
 
     @property
     def spectrum_(self) -> FloatArray:
-        """The learned weights of the eigenvectors, smoothest first; their sum is 1."""
+        """The weights of the eigenvectors, smoothest first; their sum is 1."""
         assert self.result_.point is not None
-        return self.result_.point.primal[self.weight_name]
+        learned = self.result_.point.primal[self.weight_name]
+        return self._given_weights + self._learned_share * learned
+
+    @property
+    def kernel_(self) -> FloatArray:
+        """The learned kernel matrix of the training points; formed on demand."""
+        half = self._features()
+        return half @ half.T
 
     def _features(self) -> FloatArray:
         used = np.flatnonzero(self.spectrum_ > 0)
@@ -72,6 +103,10 @@ class OSK(_Ordered):
         The number of smoothest eigenvectors; None for all.
     sigma
         The ratio of the order w_i >= sigma w_{i+1}.
+    prior
+        The share of the weight that follows the graph alone, from 0 to 1: 0 is the kernel of best
+        alignment as printed, which needs several labels a class. None for 1 over the square root
+        of the mean number of labels a class.
     ordered
         Whether the weights are ordered.
     target
@@ -99,11 +134,29 @@ class OSK(_Ordered):
     transduction_
         The predicted classes of the training points.
     result_
-        The certified result.
+        The certified result: the weights of best alignment, without prior.
+    prior_
+        The prior that was used.
     spectrum_
-        The learned weights of the eigenvectors.
+        The weights of the eigenvectors, prior included.
     kernel_
         The learned kernel matrix of the training points.
+
+    Notes
+    -----
+    The kernel is K = sum_i w_i v_i v_i' on the smoothest eigenvectors v_i of the normalised graph
+    Laplacian, with weights w_1 >= sigma w_2 >= .. of sum 1. The weights of largest alignment with
+    the labels, a quadratic program, are proven to be optimal; a share `prior` of the weight follows
+    the graph alone. Support vector machines on the labelled points decide. Points in a component of
+    the graph without labels take the mean of their nearest points in the others.
+
+    References
+    ----------
+    Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function,
+    Information Sciences, 2016, (2).
+
+    Xie, Ding, Gong, Wu, Rank ordering constraints elimination with application for kernel learning,
+    AAAI Conference on Artificial Intelligence, 2017.
 
     Examples
     --------
@@ -126,6 +179,7 @@ class OSK(_Ordered):
         extension: Extension = "kernel",
         rank: int | None = 200,
         sigma: float = 1.0,
+        prior: float | None = None,
         ordered: bool = True,
         target: Target = "indicator",
         C: float = 10.0,
@@ -142,6 +196,7 @@ class OSK(_Ordered):
         self.extension = extension
         self.rank = rank
         self.sigma = sigma
+        self.prior = prior
         self.ordered = ordered
         self.target = target
         self.C = C
@@ -163,19 +218,27 @@ class OSK(_Ordered):
             What multiplies C of each labelled point; the kernel is learned without weights.
         """
         W, codes = self._graph_of(X, y)
+        self.prior_ = self._given_prior(codes)
         weights = self._point_weights(sample_weight, W, codes)
-        _, V = self._eigenpairs(W)
+        values, V = self._eigenpairs(W)
+        field = 1 / (np.maximum(values, 0.0) + PRIOR_RIDGE)
+        self._given_weights = self.prior_ * field / field.sum()
+        self._learned_share = 1 - self.prior_
         self.result_ = self._certified(
             OrderedAlignment(V, codes, self.sigma, self.ordered, self.target)
         )
         return self._decide_by_svm(V, self.spectrum_, codes, self.C, weights)
 
+    def _given_prior(self, codes: Codes) -> float:
+        if self.prior is None:
+            return float(np.sqrt(self.classes_.size / np.count_nonzero(codes >= 0)))
+        return _share("prior", self.prior)
+
 
 class ScgOSK(_Ordered):
     """The ordered spectral kernel of minimum graph-based loss.
 
-    Labels of -1 mark points without label. Few eigenvectors get weight, at times one for three
-    classes, of which `fit` warns: `OSK` is the better learner.
+    Labels of -1 mark points without label.
 
     Parameters
     ----------
@@ -183,14 +246,39 @@ class ScgOSK(_Ordered):
         As in `OSK`.
     backend, tol, time_limit
         As in `OSK`.
+    floor
+        The share of the weight that all eigenvectors have alike, from 0 to 1. 0 is the linear
+        program as printed, which gives weight to few of them, at times to one for three classes;
+        None for 0.1 and 0.8 times the share of labelled points.
     skip_constant
         Leave out the constant eigenvector. With it, the program as printed, the kernel of a
         connected graph is constant and does not separate classes.
 
     Attributes
     ----------
-    classes_, transduction_, result_, spectrum_, kernel_
+    classes_, transduction_
         As in `OSK`.
+    result_
+        The certified result of the linear program without floor.
+    floor_
+        The floor that was used.
+    spectrum_
+        The weights of the eigenvectors, floor included.
+    kernel_
+        The learned kernel matrix of the training points.
+
+    Notes
+    -----
+    The kernel is K = sum_i w_i v_i v_i' on the smoothest eigenvectors of the normalised graph
+    Laplacian. The weights minimise tr(KS), S the Laplacian of the graph that joins labelled points
+    by their classes: a linear program over ordered weights, whose optimum is the best prefix and is
+    proven. With sigma = 1 the weights with `floor` are the optimum of the same program with w_i >=
+    floor / r.
+
+    References
+    ----------
+    Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function,
+    Information Sciences, 2016, (26).
 
     Examples
     --------
@@ -213,6 +301,7 @@ class ScgOSK(_Ordered):
         extension: Extension = "kernel",
         rank: int | None = 200,
         sigma: float = 1.0,
+        floor: float | None = None,
         skip_constant: bool = True,
         C: float = 10.0,
         multi_class: MultiClass = "ovo",
@@ -228,6 +317,7 @@ class ScgOSK(_Ordered):
         self.extension = extension
         self.rank = rank
         self.sigma = sigma
+        self.floor = floor
         self.skip_constant = skip_constant
         self.C = C
         self.multi_class = multi_class
@@ -248,20 +338,33 @@ class ScgOSK(_Ordered):
             What multiplies C of each labelled point; the kernel is learned without weights.
         """
         W, codes = self._graph_of(X, y)
+        self.floor_ = self._given_floor(codes)
+        self._learned_share = 1 - self.floor_
         weights = self._point_weights(sample_weight, W, codes)
         values, V = self._eigenpairs(W)
         # The eigenvalue 0 occurs once per connected component.
         flat = int(np.count_nonzero(values <= MAX_ZERO_EIGENVALUE))
         if flat > 1:
             V = np.hstack([_constant_first(V[:, :flat], W, codes), V[:, flat:]])
+        alike = np.ones(V.shape[1])
+        if self.skip_constant:
+            alike[0] = 0.0
+        self._given_weights = self.floor_ * alike / alike.sum()
         self.result_ = self._certified(ScgOrdered(V, codes, self.sigma, self.skip_constant))
         return self._decide_by_svm(V, self.spectrum_, codes, self.C, weights)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        # One eigenvector for three classes separates only two of them.
-        tags.classifier_tags.poor_score = True
-        return tags
+    def _given_floor(self, codes: Codes) -> float:
+        if self.floor is None:
+            # The more labels there are, the rougher the functions that they can tell apart.
+            return 0.1 + 0.8 * float(np.mean(codes >= 0))
+        return _share("floor", self.floor)
+
+
+def _share(name: str, value: float) -> float:
+    share = positive(name, value, zero=True)
+    if share > 1:
+        raise InvalidProblem(f"{name} is {share:g}; expected a share from 0 to 1")
+    return share
 
 
 def _constant_first(V: FloatArray, W: SparseMatrix, codes: Codes) -> FloatArray:

@@ -61,6 +61,7 @@ class _SimilarityLearner(StackClassifier):
         backend: str | Backend | None = None,
         tol: float = 1e-6,
         time_limit: float | None = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.similarities = similarities
         self.C = C
@@ -74,6 +75,7 @@ class _SimilarityLearner(StackClassifier):
         self.backend = backend
         self.tol = tol
         self.time_limit = time_limit
+        self.n_jobs = n_jobs
 
     @property
     def _sources(self) -> Any:
@@ -94,12 +96,12 @@ class _SimilarityLearner(StackClassifier):
     def _eigenpairs(cls, result: Result) -> list[Eigen]:
         return [S.eigen for S in cast(Any, result.problem).S]
 
-    def _learn(self, matrices: Matrices, signs: FloatArray, weights: FloatArray) -> Result:
+    def _posed(self, matrices: Matrices, signs: FloatArray, weights: FloatArray) -> Problem:
         S = tuple(
             Similarity.of(K, name) for K, name in zip(matrices, self.kernel_names_, strict=True)
         )
         trace = float(signs.size) if self.trace == "points" else self.trace
-        return self._certified(self._problem(S, signs, self.C * weights, trace))
+        return self._problem(S, signs, self.C * weights, trace)
 
     @property
     def _columns(self) -> Columns:
@@ -186,6 +188,9 @@ class ESKL(_SimilarityLearner):
         The relative gap up to which the optimum is certified.
     time_limit
         Seconds that a solver may take for one model; None for no limit.
+    n_jobs
+        How many models are solved at a time, in processes; None for 1, -1 for all processors.
+        The models are the same.
 
     Attributes
     ----------
@@ -197,6 +202,23 @@ class ESKL(_SimilarityLearner):
         The result with the largest relative gap, and those of all models.
     kernel_
         The learned kernel matrix of the training points.
+
+    Notes
+    -----
+    Kernel and support vector machine are learned in one convex problem: the value of the machine +
+    `rho` times the distance of the kernel from the similarities, over positive semidefinite kernels
+    of the given trace. The paper leaves new points open: here their similarities go through a
+    damped linear map. Weights of points multiply C; the distance counts each pair of training
+    points once.
+
+    References
+    ----------
+    Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from
+    multiple similarity matrices with general convex loss functions, Advances in Neural Information
+    Processing Systems 23, 2010, (4).
+
+    Luss, d'Aspremont, Support vector machine classification with indefinite kernels, Mathematical
+    Programming Computation, 2009.
 
     Examples
     --------
@@ -224,7 +246,9 @@ class EMKL(_KernelEach):
 
     Parameters
     ----------
-    similarities, C, rho, trace, loss, damping, normalize, multi_class, class_weight, backend, tol, time_limit
+    similarities, C, rho, trace, loss, damping, normalize, multi_class, class_weight
+        As in `ESKL`.
+    backend, tol, time_limit, n_jobs
         As in `ESKL`.
 
     Attributes
@@ -233,6 +257,17 @@ class EMKL(_KernelEach):
         The weights of the kernels, one row per model, one column per kernel.
     classes_, scales_, kernel_names_, result_, results_, kernel_
         As in `ESKL`.
+
+    Notes
+    -----
+    There is a kernel K_i near each similarity, and the support vector machine has the kernel sum_i
+    K_i / gamma_i, gamma >= 0 of sum 1. Weights of points multiply C only, as in `ESKL`.
+
+    References
+    ----------
+    Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from
+    multiple similarity matrices with general convex loss functions, Advances in Neural Information
+    Processing Systems 23, 2010, (6).
 
     Examples
     --------
@@ -267,14 +302,29 @@ class REKL(_KernelEach):
         which for m similarities is about m^2 times as large as each: hence the smaller default.
     loss
         The distance of the eigenvalues from those of the similarity: "euclidean", as in Kundu et
-        al. (2010), or its square, which is faster.
-    backend, tol, time_limit
+        al. (2010), "squared", its square, which is the fastest, or "l1", the sum of the absolute
+        differences. A one-sided (hinge) loss of the eigenvalues is "l1" with another `rho`, as
+        their sum is given.
+    backend, tol, time_limit, n_jobs
         As in `ESKL`.
 
     Attributes
     ----------
     weights_, classes_, scales_, kernel_names_, result_, results_, kernel_
         As in `EMKL`.
+
+    Notes
+    -----
+    Each kernel K_i = V_i diag(mu_i) V_i' keeps the eigenvectors of its similarity V_i
+    diag(lambda_i) V_i'. The loss l(mu_i - lambda_i) may be any convex function in the paper; here
+    it is the Euclidean norm of its section 4, the square of it, or the sum of absolute values.
+    Weights of points multiply C only.
+
+    References
+    ----------
+    Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from
+    multiple similarity matrices with general convex loss functions, Advances in Neural Information
+    Processing Systems 23, 2010, (7).
 
     Examples
     --------
@@ -300,6 +350,7 @@ class REKL(_KernelEach):
         backend: str | Backend | None = None,
         tol: float = 1e-6,
         time_limit: float | None = None,
+        n_jobs: int | None = None,
     ) -> None:
         super().__init__(
             similarities,
@@ -314,6 +365,7 @@ class REKL(_KernelEach):
             backend=backend,
             tol=tol,
             time_limit=time_limit,
+            n_jobs=n_jobs,
         )
 
     def _problem(

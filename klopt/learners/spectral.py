@@ -14,12 +14,18 @@ depends neither on C nor on mu. The best alignment of the kernels that are clipp
 is another rule: its kernel may keep fewer eigenvectors than there are labels, and then it decides
 worse.
 
+The A_i of a repeated eigenvalue depend on the basis that an eigenvalue solver happens to return; a
+graph of several components has the eigenvalue 0 that often. Algorithm 1 does not say which basis
+it means. Here each of these eigenvectors has the mean of their A_i, which does not depend on the
+basis. (The direction of largest A alone would be the better aligned kernel; with it a component
+without labels gets no decision.)
+
 Mao, Tsang, Parameter-free spectral kernel learning, 2010, (8), Propositions 2 to 4, Algorithm 1.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, cast, get_args
 
 import numpy as np
 
@@ -31,6 +37,7 @@ from klopt.learners._graph import Extension, GraphLearner
 from klopt.learners._multiclass import MulticlassScheme
 from klopt.model.backend import Backend
 from klopt.model.problem import Point
+from klopt.problems._spectral.data import Directions
 from klopt.problems.spectral_alignment import SpectralAlignment
 from klopt.problems.spectral_rls import Basis, SpectralRls
 
@@ -102,6 +109,19 @@ class SKL(GraphLearner):
         The kernel matrix of the training points that the rule decides with; of trace 1 with
         kta=True.
 
+    Notes
+    -----
+    With kta=True the decision at all points is R_:l R_ll^-1 Y_l with R = U diag((A_i / B_i)^1/2) U'
+    on the eigenvectors of the Laplacian, A_i = |u_i'Y|^2, B_i = eigenvalue^power + ridge: no
+    parameter is left to be tuned. Eigenvectors of a repeated eigenvalue have the mean of their A_i.
+    It interpolates the labels, so that it takes no weights of points. With kta=False the kernel of
+    regularised least squares for given C and mu is proven to be optimal.
+
+    References
+    ----------
+    Mao, Tsang, Parameter-free spectral kernel learning, Uncertainty in Artificial Intelligence,
+    2010.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -162,7 +182,11 @@ class SKL(GraphLearner):
         W, codes = self._graph_of(X, y)
         problem = self._problem(laplacian(W, power=self.power), codes)
         self.result_ = self._certified(problem)
-        values = problem.decide(self._deciding_point())
+        if self._is_unclipped:
+            directions, spectrum = self._unclipped
+            values = directions.decide(spectrum, 0.0)
+        else:
+            values = problem.decide(cast(Point, self.result_.point))
         scheme = MulticlassScheme(self.classes_.size, "ovr")
         return self._decide(values.reshape(len(codes), -1), scheme)
 
@@ -179,27 +203,41 @@ class SKL(GraphLearner):
             )
         return SpectralAlignment(L, codes, ridge, rank)
 
-    def _deciding_point(self) -> Point:
-        """The point whose kernel decides: at level 0 nothing is clipped, and the kernel is R."""
-        if self.kta and self.rule == "unclipped":
-            return Point({"level": 0.0})
-        assert self.result_.point is not None
-        return self.result_.point
+    @property
+    def _is_unclipped(self) -> bool:
+        return self.kta and self.rule == "unclipped"
+
+    @property
+    def _unclipped(self) -> tuple[Directions, FloatArray]:
+        """The eigenvectors and their weights (A/B)^1/2 of sum 1, as in Algorithm 1."""
+        own = cast(SpectralAlignment, self.result_.problem).directions
+        directions = own.undivided or own
+        weights = np.sqrt(directions.A / directions.B)
+        return directions, weights / float(weights.sum())
 
     @property
     def kernel_(self) -> FloatArray:
         """The kernel matrix of the training points that decides; formed on demand."""
-        problem = self.result_.problem
-        assert isinstance(problem, SpectralAlignment | SpectralRls)
-        return problem.kernel(self._deciding_point())
+        if self._is_unclipped:
+            half = self._features()
+            return half @ half.T
+        return cast(FloatArray, self.result_.kernel)
 
     def _features(self) -> FloatArray:
         problem = self.result_.problem
-        point = self._deciding_point()
+        if self._is_unclipped:
+            directions, w = self._unclipped
+            return _scaled(directions.U, w)
+        point = cast(Point, self.result_.point)
         # The kernels of the other bases have no spectrum, only a factor.
         if isinstance(problem, SpectralRls) and problem.basis != "spectral":
             return point.factor
         assert isinstance(problem, SpectralAlignment | SpectralRls)
         w = problem.spectrum(point) if isinstance(problem, SpectralAlignment) else point.spectrum
-        used = np.flatnonzero(w > 0)
-        return problem.directions.U[:, used] * np.sqrt(w[used])
+        return _scaled(problem.directions.U, w)
+
+
+def _scaled(U: FloatArray, w: FloatArray) -> FloatArray:
+    """U diag(w)^1/2 without columns of zeros."""
+    used = np.flatnonzero(w > 0)
+    return U[:, used] * np.sqrt(w[used])

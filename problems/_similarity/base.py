@@ -109,7 +109,10 @@ class SeveralKernelsProblem(Problem):
         values = self.several.spectra.values
         m, n = values.shape
         vectors = self.several.spectra.vectors.reshape(m, n, n).transpose(0, 2, 1)
-        return spectra_claim(self.several.data, values, vectors, point)
+        signs = None
+        if self.rho and self.several.data.loss.name == "l1":
+            signs = self.several.best_signs(self.y * point.alpha, (point.gamma,))[1]
+        return spectra_claim(self.several.data, values, vectors, point, signs)
 
     def kernel(self, point: Point) -> FloatArray:
         """Return the kernel of the support vector machine, sum K_i / gamma_i."""

@@ -285,8 +285,9 @@ class SpectraConeProgram:
         Trace of each kernel.
     root : float
         Scale of u in the margins.
-    squared : bool
-        Whether the loss is |mu - lambda|^2, else |mu - lambda|.
+    loss : str
+        "squared" for |mu - lambda|^2, "frobenius" for |mu - lambda|, "l1" for the sum of |mu_j -
+        lambda_j|.
     """
 
     spectra: FloatArray
@@ -296,7 +297,7 @@ class SpectraConeProgram:
     weight: float
     total: float
     root: float
-    squared: bool = True
+    loss: str = "squared"
 
     @cached_property
     def height(self) -> float:
@@ -305,9 +306,9 @@ class SpectraConeProgram:
 
     @cached_property
     def variables(self) -> VariableBlocks:
-        """The mu_i, u_i, r_i (three for each i), t, q, xi and b."""
+        """The mu_i, u_i, r_i (three for each i), t, q, xi and b; q bounds losses, or their terms."""
         m, n = self.spectra.shape
-        return VariableBlocks([n] * 3 * m + [1, m, n, 1])
+        return VariableBlocks([n] * 3 * m + [1, m * n if self.loss == "l1" else m, n, 1])
 
     def form(self) -> ConeForm:
         """Return the program."""
@@ -333,6 +334,23 @@ class SpectraConeProgram:
         ]
 
         triples = [self._triples(i) for i in range(m)]
+        if self.loss == "l1":
+            # mu - q <= lambda and -mu - q <= -lambda.
+            both = [self._differences(i, sign) for sign in (1.0, -1.0) for i in range(m)]
+            A = sparse.vstack([*traces, *linear, *both, *triples], format="csc")
+            flat = self.spectra.reshape(-1)
+            right = np.concatenate(
+                [
+                    np.full(m, self.total),
+                    np.full(n, -1.0),
+                    np.zeros(n + m),
+                    flat,
+                    -flat,
+                    np.zeros(3 * m * n),
+                ]
+            )
+            return ConeForm(c, A, right, Cones(m, 2 * n + m + 2 * m * n, (3,) * (m * n)))
+
         h = self.height
         losses = []
         loss_right = []
@@ -340,7 +358,7 @@ class SpectraConeProgram:
             # (q/h + h, q/h - h) / 2 for the square, q itself for the norm.
             head = sparse.csr_array(([-0.5 / h, -0.5 / h], ([0, 1], [i, i])), shape=(2, m))
             constant = np.array([h / 2, -h / 2])
-            if not self.squared:
+            if self.loss != "squared":
                 head = sparse.csr_array(([-1.0], ([0], [i])), shape=(1, m))
                 constant = np.zeros(1)
             losses.append(self.variables.rows(constant.size, {q: head}))
@@ -354,8 +372,16 @@ class SpectraConeProgram:
             c,
             A,
             right,
-            Cones(m, 2 * n + m, (3,) * (m * n) + (n + 2 if self.squared else n + 1,) * m),
+            Cones(m, 2 * n + m, (3,) * (m * n) + (n + 2 if self.loss == "squared" else n + 1,) * m),
         )
+
+    def _differences(self, i: int, sign: float) -> sparse.csr_array:
+        """The rows of sign mu_i - q_i."""
+        m, n = self.spectra.shape
+        own = sparse.csr_array(
+            (-np.ones(n), (np.arange(n), np.arange(i * n, i * n + n))), (n, m * n)
+        )
+        return self.variables.rows(n, {3 * i: sign * sparse.eye_array(n), 3 * m + 1: own})
 
     def _triples(self, i: int) -> sparse.csr_array:
         """(mu + r, mu - r, 2u) for each eigenvalue, three rows each."""
@@ -379,8 +405,12 @@ class SpectraConeProgram:
     def multipliers(self, y: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
         """Return the multipliers of the margins, and z of the norm; that of its square is known."""
         m, n = self.spectra.shape
-        if self.squared or not self.weight:
+        if self.loss == "squared" or not self.weight:
             return y[m : m + n], []
+        if self.loss == "l1":
+            first = 2 * m + 2 * n
+            above, below = y[first : first + 2 * m * n].reshape(2, m, n)
+            return y[m : m + n], list((above - below) / self.weight)
         last = y[y.size - m * (n + 1) :].reshape(m, n + 1)
         return y[m : m + n], [-row[1:] / self.weight for row in last]
 

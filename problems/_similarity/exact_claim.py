@@ -78,7 +78,11 @@ def similarity_claim(
 
 
 def spectra_claim(
-    data: SimilarityData, values: FloatArray, vectors: FloatArray, point: Point
+    data: SimilarityData,
+    values: FloatArray,
+    vectors: FloatArray,
+    point: Point,
+    signs: FloatArray | None = None,
 ) -> ExactClaim:
     """Return the saddle program of spectra with the vectors of a point.
 
@@ -90,12 +94,16 @@ def spectra_claim(
         The eigenvalues, one row for each similarity, and the eigenvectors as columns.
     point
         It has `alpha`, `bias`, `gamma`, `spectra` and `kernels`.
+    signs
+        The z of Lemma S5 for the loss "l1".
     """
     _refuse(data)
     m, n = values.shape
     machine = Machine(data.y, np.full(data.n, data.C), "hinge", plane=True)
     rho = Fraction(data.rho)
-    lengths = m if data.rho and data.loss.name == "frobenius" else 0
+    loss = data.loss.name if data.rho else "none"
+    # One length for each similarity, or for each of its eigenvalues.
+    lengths = {"frobenius": m, "l1": m * n}.get(loss, 0)
     left = ConeData(m * n + lengths)
     tau = Fraction(float(data.trace or 0.0))
     sums = [
@@ -106,10 +114,17 @@ def spectra_claim(
     cones = []
     targets = [fractions(row) for row in values]
     for g, row in enumerate(targets):
-        if lengths:
+        if loss == "frobenius":
             rows = [{m * n + g: -1}, *({g * n + k: -1} for k in range(n))]
             cones.append(left.add("second order", n + 1, rows, [0, *(-value for value in row)]))
             left.c[m * n + g] = rho
+        elif loss == "l1":
+            own = (m + g) * n
+            both = [{g * n + k: s, own + k: -1} for s in (1, -1) for k in range(n)]
+            sides = [s * value for s in (1, -1) for value in row]
+            cones.append(left.add("nonnegative", 2 * n, both, sides))
+            for k in range(n):
+                left.c[own + k] = rho
         elif data.rho:
             for k, value in enumerate(row):
                 left.P.append((g * n + k, g * n + k, 2 * rho))
@@ -133,7 +148,9 @@ def spectra_claim(
         short = fractions(rounded(row * (float(tau) / row.sum()), bits=48))
         short[int(np.argmax(row))] += tau - sum(short)
         x += short
-    if lengths:
+    if loss == "l1":
+        x += [abs(a - b) for a, b in zip(list(x), [v for row in targets for v in row], strict=True)]
+    if loss == "frobenius":
         x += [
             root_between(
                 sum(
@@ -149,7 +166,14 @@ def spectra_claim(
     cost = game.data.cost_of_x(y)
     given: dict[int, Fraction] = {}
     for g in range(m):
-        if lengths:
+        if loss == "l1":
+            assert signs is not None
+            for k, value in enumerate(rounded(data.rho * signs[g]).tolist()):
+                # Of mu - lambda <= e and of lambda - mu <= e: their sum is rho, their difference u.
+                u = min(max(Fraction(value), -rho), rho)
+                given[cones[g] + k] = (rho + u) / 2
+                given[cones[g] + n + k] = (rho - u) / 2
+        if loss == "frobenius":
             given[cones[g]] = rho
             gap = spectra[g] * (float(tau) / spectra[g].sum()) - values[g]
             unit = gap / (np.linalg.norm(gap) or 1.0)

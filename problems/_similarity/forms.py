@@ -420,6 +420,9 @@ class SeveralKernelsForms(KernelForms):
             found.append(self._smooth_formulation())
         if loss != "own":
             found += self._cone_formulations()
+        # The sum of absolute values of eigenvalues is no loss of the matrix K - S entry by entry.
+        if loss == "l1" and self.best.keeps_eigenvectors:
+            return tuple(found)
         # The kinks of l1, one for each entry, leave nothing of a saddle form's smoothness.
         if loss != "l1":
             found.append(self._saddle_formulation())
@@ -488,7 +491,7 @@ class SeveralKernelsForms(KernelForms):
         cones = {Feature.CONE}
         if not self.best.keeps_eigenvectors:
             cones.add(Feature.PSD)
-        if self.data.loss.name != "l1":
+        if self.data.loss.name != "l1" or self.best.keeps_eigenvectors:
             cones.add(Feature.SOC)
         kind = "SOCP" if self.best.keeps_eigenvectors else "SDP"
         slater = "strong duality: alpha is bounded, and kernels of full rank are strictly feasible"
@@ -519,8 +522,8 @@ class SeveralKernelsForms(KernelForms):
         if self.best.keeps_eigenvectors:
             values = self.best.spectra.values / data.scale
             bases = np.array(self.best.spectra.bases)
-            squared = self.best.squared
-            return SpectraConeProgram(values, bases, data.y, box, weight, total, root, squared)
+            loss = data.loss.name
+            return SpectraConeProgram(values, bases, data.y, box, weight, total, root, loss)
         groups = tuple((S / data.scale,) for S in data.S)
         return KernelConeProgram(groups, data.y, box, weight, total, root, data.loss.name)
 

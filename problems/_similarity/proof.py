@@ -41,7 +41,9 @@ sum_j p_ij^2 / mu_ij in place of |w_i|^2 / s_i, and for any z_i the optimum is a
 Where the loss is |mu_i - lambda_i| itself ("frobenius", as it is ||K_i - S_i|| for orthonormal V_i),
 every z_i with |z_i| <= 1 has |x| >= z_i'x, and the optimum is at least
 
-    y'a + sum_i {tau min_j(rho z_ij - (V_i'a)_j^2 / (2 g_i)) - rho z_i'lambda_i}.
+    y'a + sum_i {tau min_j(rho z_ij - (V_i'a)_j^2 / (2 g_i)) - rho z_i'lambda_i};
+
+so it is where the loss is sum_j |mu_ij - lambda_ij| ("l1") for every z_i with max_j |z_ij| <= 1.
 
 V_i and lambda_i are data of that problem: floats, whatever they are the eigenpairs of.
 
@@ -518,7 +520,7 @@ def prove_spectra(program: SimilarityProgram, given: GivenSpectra, witness: Poin
     True
     """
     m, n = given.values.shape
-    if program.rho and program.loss not in ("squared", "frobenius"):
+    if program.rho and program.loss not in ("squared", "frobenius", "l1"):
         return Bracket(-math.inf, math.inf, _reported(witness), "there is no formula for this loss")
     mu = _given(witness.primal, "spectra", (m, n))
     if mu is None or program.trace is None or not (mu >= 0).all():
@@ -572,6 +574,10 @@ def _spectra_value(
         if program.loss == "squared":
             distance = _above(_norm_bound(change) + rounding)
             total += program.rho * distance * distance
+        elif program.loss == "l1":
+            # Each difference was rounded once; the roundings of `scaled` add up to a part of it.
+            size = _fsum(np.abs(change).reshape(-1)) * (1 + 2 * gamma(4))
+            total += program.rho * _above(size + _fsum(scaled.reshape(-1)) * gamma(8))
         else:
             distances = _fsum([_norm_bound(row[None]) for row in change])
             total += program.rho * _above(distances + m * rounding)
@@ -597,7 +603,11 @@ def _spectra_lower(program: SimilarityProgram, given: GivenSpectra, witness: Poi
         parts = z * (2 * values + z)
         sizes = np.abs(z) * (2 * np.abs(values) + np.abs(z))
     else:
-        if any(not _norm_bound(row[None]) <= 1 for row in z):
+        if program.loss == "l1":
+            inside = bool((np.abs(z) <= 1).all())
+        else:
+            inside = all(_norm_bound(row[None]) <= 1 for row in z)
+        if not inside:
             return -math.inf
         gradient = program.rho * z
         parts = z * values

@@ -373,6 +373,10 @@ class SeveralKernels:
             proposal = self._spectra_proposal(given, a)
             dual["differences"] = self._spectral_gradients(point, proposal.mu)
             rows.append(proposal.shares)
+            # Absolute values have the best z for (a, g) in closed form.
+            if data.loss.name == "l1" and data.rho:
+                g, dual["differences"] = self.best_signs(a, (g, proposal.shares))
+                rows = [g]
         # Without a loss the best kernels for a have one eigenvector each: max_j |V_i'a|_j decides.
         if not data.rho:
             g = proposal.shares
@@ -391,16 +395,50 @@ class SeveralKernels:
         return Point(primal, dual)
 
     def _spectral_gradients(self, point: Point, mu: FloatArray) -> FloatArray:
-        """The z of a loss: mu - lambda of the squared one, unit vectors along it of the norm."""
+        """The z of a loss: mu - lambda of the squared one, of norms a gradient there."""
         change = mu - self.spectra.values
         if self.squared:
             return change
+        if self.data.loss.name == "l1":
+            return np.sign(change)
         given = _usable(point.dual.get("differences"), change.shape)
         z = change if given is None else given
         lengths = np.linalg.norm(z, axis=1, keepdims=True)
         # At mu = lambda every z up to the length 1 is a gradient; those of a point are no longer.
         longest = np.maximum(lengths, 1.0) if given is not None else np.where(lengths, lengths, 1.0)
         return np.asarray(z / longest * INSIDE)
+
+    def best_signs(
+        self, a: FloatArray, choices: Sequence[FloatArray]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the shares and z of the largest bound of Lemma S5 for the sum of |mu - lambda|.
+
+        With p_j = (V_i'a)_j^2 / (2 g_i) and a level v = min_j (rho z_j - p_j), which is at most rho
+        - max p, it is tau v - rho z'lambda: z_j is as small as the level allows, max(-1, (v + p_j)
+        / rho), where lambda_j > 0, else 1. The bound is concave in v and has a kink where z_j leaves
+        -1, at v = -rho - p_j; there its slope, at first tau, falls by lambda_j.
+        """
+        data = self.data
+        rho = data.rho
+        squares = np.square(self.spectra.along(a))
+        best = (-math.inf, choices[0], np.zeros_like(squares))
+        for g in choices:
+            pulls = squares / (2 * g)[:, None]
+            z = np.ones_like(pulls)
+            value = 0.0
+            for row, p, lam in zip(z, pulls, self.spectra.values, strict=True):
+                level = rho - float(p.max())
+                positive = np.flatnonzero(lam > 0)
+                # Levels at which the slope falls, smallest first.
+                order = positive[np.argsort(-p[positive])]
+                enough = np.flatnonzero(np.cumsum(lam[order]) >= self.spectra.trace)
+                if enough.size:
+                    level = min(level, -rho - float(p[order[enough[0]]]))
+                row[positive] = np.clip((level + p[positive]) / rho, -1.0, 1.0)
+                value += self.spectra.trace * float((rho * row - p).min()) - rho * float(row @ lam)
+            if value > best[0]:
+                best = (value, g, z)
+        return best[1:]
 
     def _given_spectrum(self, point: Point) -> FloatArray | None:
         """The eigenvalues of the point's kernels made feasible: the diagonals of the V_i'K_i V_i."""
@@ -430,9 +468,12 @@ class SeveralKernels:
         operations = mu.size + CHARGED_OPERATIONS
         classifier = scaled_classifier(image, squared_norm, data.y, data.C, sizes, operations)
         change = mu - spectra.values
-        losses = np.vecdot(change, change)
-        if not self.squared:
-            losses = np.sqrt(losses)
+        if data.loss.name == "l1":
+            losses = np.abs(change).sum(axis=1)
+        elif self.squared:
+            losses = np.vecdot(change, change)
+        else:
+            losses = np.linalg.norm(change, axis=1)
         value = classifier.value + data.rho * float(losses.sum())
         return SpectraProposal(mu, weights, share, classifier, value)
 

@@ -122,6 +122,9 @@ class Directions:
         The rows of the directions at the labelled points.
     Y : array
         The targets of the labelled points.
+    undivided : Directions or None
+        All eigenvectors, those of a repeated eigenvalue with the mean of their A; None where each
+        eigenvalue is simple, so that these are the directions.
     """
 
     basis: Eigenbasis
@@ -130,6 +133,7 @@ class Directions:
     known: npt.NDArray[np.intp]
     seen: FloatArray
     Y: FloatArray
+    undivided: Directions | None = None
 
     @property
     def U(self) -> FloatArray:
@@ -163,16 +167,19 @@ class Directions:
         # In a repeated eigenspace only the directions of Y_g matter; the others are dropped.
         turns = []
         kept = np.ones(gamma.size, dtype=bool)
+        mean_A = A.copy()
         repeated = sizes > 1
         for end, size in zip(ends[repeated] + 1, sizes[repeated], strict=True):
             start = end - size
             q, s, _ = np.linalg.svd(shares[start:end], full_matrices=False)
             turns.append((start, q))
+            mean_A[start:end] = A[start:end].mean()
             A[start : start + s.size] = s**2
             B[start:end] = gamma[start:end].mean() + ridge
             kept[start + s.size : end] = False
+        undivided = cls(basis, mean_A, B, known, seen, Y)
         seen = Eigenbasis(seen).turned(turns, kept).U
-        return cls(basis.turned(turns, kept), A[kept], B[kept], known, seen, Y)
+        return cls(basis.turned(turns, kept), A[kept], B[kept], known, seen, Y, undivided)
 
     def decide(self, weights: FloatArray, ridge: float) -> FloatArray:
         """Return K_:l (K_ll + ridge I)^-1 Y for K = U diag(weights) U', without any n x n matrix.

@@ -94,7 +94,8 @@ def osk(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Decide by SVMs with the ordered spectral kernel that is aligned best."""
     from klopt.learners import OSK
 
-    learner = OSK(n_neighbors=given.graph.neighbours, weights=given.graph.weights)
+    # prior=0: the kernel of best alignment as printed.
+    learner = OSK(n_neighbors=given.graph.neighbours, weights=given.graph.weights, prior=0.0)
     return _by_learner(learner, given, costs)
 
 
@@ -102,7 +103,8 @@ def scg_osk(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Decide by SVMs with the ordered spectral kernel of minimal graph-based loss."""
     from klopt.learners import ScgOSK
 
-    learner = ScgOSK(n_neighbors=given.graph.neighbours, weights=given.graph.weights)
+    # floor=0: the linear program as printed.
+    learner = ScgOSK(n_neighbors=given.graph.neighbours, weights=given.graph.weights, floor=0.0)
     return _by_learner(learner, given, costs)
 
 
