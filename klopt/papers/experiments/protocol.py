@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -36,11 +36,15 @@ __all__ = [
     "choices",
 ]
 
+T = TypeVar("T")
 IntArray = npt.NDArray[np.int64]
 Labels = npt.NDArray[Any]
 """Classes 0, 1, .. or, in regression, numbers."""
-Scale = Literal["deviation", "range", "none"]
-"""Whether features get mean 0 and deviation 1, or the range from 0 to 1, on the labelled points."""
+Scale = Literal["deviation", "range", "none", "all points"]
+"""Whether features get mean 0 and deviation 1, or the range from 0 to 1, on the labelled points.
+
+"all points" is mean 0 and deviation 1 over all points, labelled or not: no label enters.
+"""
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,13 @@ class LearningTask:
             self.labels >= 0 if self.labels.dtype.kind == "i" else ~np.isnan(self.labels)
         )
 
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        """Return what `make` makes of the points and the graph, made once."""
+        if name not in self.kept:
+            self.kept[name] = make()
+        found: T = self.kept[name]
+        return found
+
 
 Decide = Callable[[LearningTask, Choice, tuple[float, ...]], Labels]
 """Returns classes or numbers, costs x points asked about."""
@@ -134,6 +145,10 @@ class TableRow:
     """Whether as many points of each class are labelled, whatever splits are published."""
     noise: float = 0.0
     """Deviation of the noise added to a Gaussian kernel, an indefinite similarity; 0 for points."""
+    scale: Scale | None = None
+    """The scaling of this set where it is not the protocol's."""
+    group: str = ""
+    """What sets of its kind are called, where a test is made over each kind."""
 
     @property
     def name(self) -> str:
@@ -182,6 +197,8 @@ class Protocol:
     """What is known of differences from the paper, the particular ones first."""
     learned: tuple[str, ...] = ()
     """The methods that learn a kernel."""
+    comparisons: tuple[tuple[str, str], ...] = ()
+    """Pairs of methods that are tested over the sets, besides each learned one and the reference."""
 
     def why(self, row: str, method: str) -> str:
         """Return what is known of a difference from the paper, "" where nothing is."""

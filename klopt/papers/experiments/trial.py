@@ -78,7 +78,7 @@ class TrialJob:
             protocol.name,
             protocol.folds,
             protocol.fit_on,
-            protocol.scale,
+            _scale(self),
             self.row.name,
             self.row.graph,
             method.name,
@@ -145,14 +145,20 @@ def _name(decide: Decide) -> str:
 def _given(job: TrialJob) -> LearningTask:
     labels = np.full_like(job.data.y, _hidden(job.data.y))
     labels[job.split.labelled] = job.data.y[job.split.labelled]
-    scale = job.protocol.scale
-    # Scaled points differ between splits, so nothing cached about them may be shared.
+    scale = _scale(job)
     X = job.data.X
     kept = job.kept
-    if scale != "none":
-        X = _scaled(job.data.X, job.split.labelled, scale)
+    if scale == "all points":
+        X = _scaled(X, np.arange(len(X)), "deviation")
+    elif scale != "none":
+        X = _scaled(X, job.split.labelled, scale)
+        # Such points differ between splits, so nothing cached about them may be shared.
         kept = {}
     return LearningTask(X, labels, job.split.asked, job.row.graph, job.seed + job.number, kept)
+
+
+def _scale(job: TrialJob) -> Scale:
+    return job.row.scale or job.protocol.scale
 
 
 def _hidden(y: Labels) -> float:
