@@ -14,7 +14,7 @@ folder, and those in it, come before all of these: NAME.csv has a row a point wi
 regression the number, last (a header is skipped, any text is a class), NAME.npz has arrays X, or S
 for a matrix of similarities, and y (a sparse X as X_data, X_indices, X_indptr, X_shape), may have a
 part for the test, X_test and y_test, and published splits, idxLabs50 being one a row, each the 50
-labelled points.
+labelled points. NAME, NAME.txt, NAME.svm and NAME.libsvm are in the format of LIBSVM's collection.
 """
 
 from __future__ import annotations
@@ -32,17 +32,27 @@ from typing import Any, cast
 
 import numpy as np
 
-from klopt.arrays import FloatArray, matrix, sparse_of_parts
+from klopt.arrays import FloatArray, matrix, require_memory, sparse_of_parts
 from klopt.errors import InvalidSettings
 from klopt.papers.experiments.parts import PARTS, cut
 from klopt.papers.experiments.protocol import IntArray, Labels
 from klopt.programs.formats.archive import load_arrays
 from klopt.programs.formats.source import SourceFile, reading
 
-__all__ = ["DataSet", "Unavailable", "load", "noisy_similarity", "read_csv", "read_npz"]
+__all__ = [
+    "DataSet",
+    "Unavailable",
+    "load",
+    "noisy_similarity",
+    "read_csv",
+    "read_libsvm",
+    "read_npz",
+]
 
 READING_LIMIT_S = 300.0
 """How long reading a file may take where nothing else is said."""
+LIBSVM_SUFFIXES = (".libsvm", ".svm", ".txt", "")
+"""Of files in the text format of LIBSVM's collection, which has none itself."""
 BUNDLED = {
     "iris": "load_iris",
     "wine": "load_wine",
@@ -155,6 +165,9 @@ def load(
         if (place / f"{name}.csv").is_file():
             path = place / f"{name}.csv"
             return read_csv(path, regression=regression, time_limit=time_limit)
+        for suffix in LIBSVM_SUFFIXES:
+            if (place / f"{name}{suffix}").is_file():
+                return read_libsvm(place / f"{name}{suffix}", regression, time_limit)
     if name in BUNDLED:
         from sklearn import datasets
 
@@ -170,7 +183,7 @@ def load(
         part = PARTS[name]
         return cut(name, load(part.of, folder, time_limit=time_limit), part)
     raise Unavailable(
-        f"no data set {name!r}; put {name}.csv or {name}.npz in a folder and pass it (--data "
+        f"no data set {name!r}; put {name}.csv, {name}.npz or {name}.libsvm in a folder and pass it (--data "
         "FOLDER)"
     )
 
@@ -223,6 +236,48 @@ def _csv_rows(source: SourceFile, class_first: bool) -> Iterator[tuple[int, list
             continue
         cells = [cell.strip() for cell in row]
         yield line, cells[1:] + cells[:1] if class_first else cells
+
+
+def read_libsvm(
+    path: Path, regression: bool = False, time_limit: float = READING_LIMIT_S
+) -> DataSet:
+    """Return the points of a file in LIBSVM's text format, the class or number first.
+
+    A line is `class index:value index:value ..`, indices from 1, and what is left out is 0.
+    """
+    with reading(path, time_limit=time_limit) as source:
+        targets: list[str] = []
+        entries: list[tuple[int, int, float]] = []
+        for line, text in enumerate(source.text().splitlines(), 1):
+            source.line = line
+            source.check_time()
+            cells = text.partition("#")[0].split()
+            if not cells:
+                continue
+            for cell in cells[1:]:
+                index, colon, value = cell.partition(":")
+                number = _numbers([value])
+                if not (colon and index.isdigit() and int(index) > 0 and number):
+                    raise InvalidSettings(
+                        f"{path}, line {line}: expected index:value with an index from 1, found "
+                        f"{cell!r}"
+                    )
+                entries.append((len(targets), int(index) - 1, number[0]))
+            if regression and _numbers(cells[:1]) is None:
+                raise InvalidSettings(
+                    f"{path}, line {line}: expected a number first, found {cells[0]!r}"
+                )
+            targets.append(cells[0])
+        if not entries:
+            raise InvalidSettings(
+                f"{path} has no points; expected lines like '+1 1:0.5 3:2', the class first"
+            )
+        columns = 1 + max(column for _, column, _ in entries)
+        require_memory(8.0 * len(targets) * columns, f"the points of {path}")
+        X = np.zeros((len(targets), columns))
+        rows, places, values = zip(*entries, strict=True)
+        X[list(rows), list(places)] = values
+        return _made(path.stem, X, np.array(targets), path.name, regression=regression)
 
 
 def read_npz(path: Path, regression: bool = False, time_limit: float = READING_LIMIT_S) -> DataSet:

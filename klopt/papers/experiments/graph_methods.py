@@ -32,6 +32,7 @@ __all__ = [
     "label_spreading",
     "lap_rls",
     "lap_svm",
+    "skl",
     "skl_kta",
     "skl_kta_with_ridge",
 ]
@@ -63,6 +64,35 @@ def _skl_kta(ridge: float, given: LearningTask, choice: Choice, costs: Costs) ->
     else:
         best = np.argmax(values, axis=1)
     return _constant(classes[best], given, costs)
+
+
+def skl(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
+    """Return the decision of the spectral kernel with mu = `weight`, for each C."""
+    classes, labels = consecutive(given.labels)
+    directions = _directions(given, labels)
+    found = []
+    for C in costs:
+        # (8) of the paper, which solves its problem (7).
+        best = np.sqrt(directions.A / (2 * choice.weight * directions.B)) - 1 / C
+        values = directions.decide(np.maximum(best, 0.0), 1 / C)
+        if values.ndim == 1:
+            decided = (values > 0).astype(np.int64)
+        else:
+            decided = np.argmax(values, axis=1)
+        found.append(classes[decided][given.asked])
+    return np.array(found)
+
+
+def _directions(given: LearningTask, labels: IntArray) -> Any:
+    """What the labelled points see of the spectrum; the last one is kept for other mu and C."""
+    from klopt.problems.spectral_rls import SpectralRls
+
+    name = "directions of labels"
+    key = labels.tobytes()
+    if name not in given.kept or given.kept[name][0] != key:
+        problem = SpectralRls(graph_laplacian(given), labels, 1.0, 1.0, ridge=LAPLACIAN_RIDGE)
+        given.kept[name] = (key, problem.directions)
+    return given.kept[name][1]
 
 
 def harmonic_function(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:

@@ -15,7 +15,7 @@ from klopt.papers.experiments.protocol import (
     choices,
 )
 
-__all__ = ["BEST", "PROTOCOL", "RIDGE"]
+__all__ = ["BEST", "CV", "PROTOCOL", "RIDGE"]
 
 COLUMNS = ("LapRLS", "LapSVM", "SKL_KTA", "SimpleMKL", "SVM")
 # Name, labels, neighbours and power of the Laplacian (Table 1), then accuracies and deviations.
@@ -158,4 +158,18 @@ RIDGE = replace(
         "vector, so that the larger class among the labels, where there is one, wins; one far "
         "above it hides the order of the eigenvectors.",
     ),
+)
+CV = replace(
+    PROTOCOL,
+    name="004-cv",
+    title="Figure 1: SKL, whose C and mu cross-validation chooses, and SKL_KTA",
+    methods=(
+        Method("SKL", graph_methods.skl, choices(weight=GAMMA_GRID), INVERSE_GAMMAS),
+        Method("SKL_KTA", graph_methods.skl_kta),
+    ),
+    reference="SKL",
+    learned=(),
+    comparisons=(("SKL_KTA", "SKL"),),
+    reasons=(),
+    notes=("The paper shows a figure without numbers, and does not state its grids.",),
 )

@@ -28,6 +28,7 @@ __all__ = [
     "repaired",
     "scaled_gamma",
     "scg_ldk",
+    "scg_ldk_of_seen",
     "scg_osk",
     "simple_mkl",
     "svm_decisions",
@@ -124,6 +125,41 @@ def scg_ldk(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
 
     learner = ScgLDK(rbf(scaled_gamma(given, choice)), gamma=choice.weight)
     return _by_learner(learner, given, costs)
+
+
+def scg_ldk_of_seen(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
+    """Decide by the same kernel, learned without the withheld points and extended to them."""
+    from klopt.kernels.out_of_sample import ExtendedKernel
+    from klopt.learners import ScgLDK
+    from klopt.learners.kernels import rbf
+
+    n = len(given.X)
+    seen = np.setdiff1d(np.arange(n), given.withheld)
+    gamma = scaled_gamma(given, choice)
+    learner = ScgLDK(rbf(gamma), gamma=choice.weight)
+    learner.fit(given.X[seen], given.labels[seen])
+    K = np.asarray(learner.kernel_)
+
+    # (32) of [1]: k = k0 + k0 Q k0 with Q = K0^-1 (K - K0) K0^-1, which is K itself on seen points.
+    K0 = rbf_matrix(given.X[seen], gamma)
+    half = np.linalg.lstsq(K0, K - K0, rcond=None)[0]
+    Q = np.linalg.lstsq(K0, half.T, rcond=None)[0]
+    extended = ExtendedKernel(K0, (Q + Q.T) / 2)
+    place = np.full(n, -1)
+    place[seen] = np.arange(seen.size)
+    known = place[given.known]
+    new = given.X[given.asked]
+    if (place[given.asked] >= 0).all():
+        rows = K[place[given.asked]]
+    else:
+        rows = extended.cross(_rbf_between(new, given.X[seen], gamma))
+    return svm_on_blocks(K[np.ix_(known, known)], rows[:, known], given.labels[given.known], costs)
+
+
+def _rbf_between(new: FloatArray, points: FloatArray, gamma: float) -> FloatArray:
+    from sklearn.metrics.pairwise import rbf_kernel
+
+    return cast(FloatArray, rbf_kernel(new, points, gamma=gamma))
 
 
 def _repaired(by: Any, given: LearningTask, choice: Choice, costs: Costs) -> IntArray:

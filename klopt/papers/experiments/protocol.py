@@ -21,6 +21,7 @@ from klopt.arrays import FloatArray
 from klopt.errors import InvalidSettings
 
 __all__ = [
+    "Asks",
     "Choice",
     "Decide",
     "Graph",
@@ -40,6 +41,8 @@ T = TypeVar("T")
 IntArray = npt.NDArray[np.int64]
 Labels = npt.NDArray[Any]
 """Classes 0, 1, .. or, in regression, numbers."""
+Asks = Literal["unlabelled", "labelled", "withheld"]
+"""Points without label that a method may see, labelled ones, or points that it has not seen."""
 Scale = Literal["deviation", "range", "none", "all points"]
 """Whether features get mean 0 and deviation 1, or the range from 0 to 1, on the labelled points.
 
@@ -89,6 +92,8 @@ class LearningTask:
     """The points to be decided."""
     graph: Graph
     seed: int = 0
+    withheld: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """Points that a method must not learn from, labels or not."""
     kept: dict[str, Any] = field(default_factory=dict, repr=False)
     """What methods cache about the points and the graph, never about labels."""
 
@@ -121,6 +126,8 @@ class Method:
     costs: tuple[float, ...] = (1.0,)
     chosen_by: Decide | None = None
     """The method that cross-validation evaluates in place of this one, where this one is slow."""
+    asks: Asks = "unlabelled"
+    """Which points it is scored on."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +154,8 @@ class TableRow:
     """Deviation of the noise added to a Gaussian kernel, an indefinite similarity; 0 for points."""
     scale: Scale | None = None
     """The scaling of this set where it is not the protocol's."""
+    withheld: float = 0.0
+    """The share of the points that no method sees before it is asked about them."""
     group: str = ""
     """What sets of its kind are called, where a test is made over each kind."""
 

@@ -226,7 +226,9 @@ def conclusions(
             f"from {protocol.reference} differ: {', '.join(apart) or 'none'}."
         )
     for comparison in compare_over_sets(experiment):
-        yield f"{comparison.said(protocol.level)}."
+        # One set, however often it was split, is no sample of sets.
+        if len(comparison.sets) > 1:
+            yield f"{comparison.said(protocol.level)}."
     compared = [cell for cell in summary.cells if cell.paper is not None]
     far = [cell for cell in compared if cell.far]
     near = len(compared) - len(far)

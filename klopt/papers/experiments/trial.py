@@ -93,6 +93,10 @@ class TrialJob:
         )
         if protocol.chosen_on != "labelled":
             parts = (*parts, protocol.chosen_on)
+        if method.asks != "unlabelled":
+            parts = (*parts, method.asks)
+        if self.row.withheld:
+            parts = (*parts, self.split.withheld.tolist())
         return sha256(repr(parts).encode()).hexdigest()[:24]
 
 
@@ -129,7 +133,7 @@ def run_job(job: TrialJob) -> SplitTrial:
         accuracy=accuracy,
         seconds=seconds,
         labelled=job.split.labelled.size,
-        asked=job.split.asked.size,
+        asked=given.asked.size,
         chosen=chosen,
         uncertified=uncertified,
         trouble=trouble,
@@ -154,7 +158,21 @@ def _given(job: TrialJob) -> LearningTask:
         X = _scaled(X, job.split.labelled, scale)
         # Such points differ between splits, so nothing cached about them may be shared.
         kept = {}
-    return LearningTask(X, labels, job.split.asked, job.row.graph, job.seed + job.number, kept)
+    return LearningTask(
+        X,
+        labels,
+        _points_asked_about(job),
+        job.row.graph,
+        job.seed + job.number,
+        job.split.withheld,
+        kept,
+    )
+
+
+def _points_asked_about(job: TrialJob) -> IntArray:
+    if job.method.asks == "labelled":
+        return job.split.labelled
+    return job.split.withheld if job.method.asks == "withheld" else job.split.asked
 
 
 def _scale(job: TrialJob) -> Scale:
@@ -217,7 +235,15 @@ def _chosen(job: TrialJob, given: LearningTask) -> tuple[Choice, float, str]:
             asked = fold.labelled
         labels = np.full_like(given.labels, _hidden(given.labels))
         labels[known[fit]] = given.labels[known[fit]]
-        part = LearningTask(given.X, labels, known[asked], given.graph, given.seed, given.kept)
+        part = LearningTask(
+            given.X,
+            labels,
+            known[asked],
+            given.graph,
+            given.seed,
+            given.withheld,
+            given.kept,
+        )
         for index, choice in enumerate(method.choices):
             scores[index] += _accuracies(method, part, choice, given.labels[part.asked])
     best, C, words = _best(method, scores)
