@@ -199,6 +199,8 @@ class Protocol:
     """
     scale: Scale = "deviation"
     regression: bool = False
+    score: Literal["accuracy", "f-score"] = "accuracy"
+    """What is reported; parameters are chosen by accuracy in any case."""
     level: float = 0.05
     notes: tuple[str, ...] = ()
     """Where the protocol is not the paper's, and why."""

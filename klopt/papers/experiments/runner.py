@@ -23,7 +23,7 @@ from klopt.papers.experiments.trial import SplitTrial, TrialJob, run_job
 __all__ = ["Experiment", "protocol_named", "run_experiment"]
 
 PROTOCOLS = (
-    "000", "000-adult", "000-best", "000-unscaled", "000-unseen", "000-wider", "000-width", "001",
+    "000", "000-adult", "000-best", "000-unscaled", "000-unseen", "000-wider", "000-width", "001", "001-f",
     "002", "002-sigma", "002-walk",
     "003", "003-best", "003-features", "003-own", "003-pairs", "003-regression", "003-regression-range",
     "003-tau", "003-training", "004", "004-best", "004-cv", "004-ridge",

@@ -29,7 +29,7 @@ from klopt.papers.experiments.protocol import (
 )
 from klopt.papers.experiments.splits import DataSplit, folds_of
 
-__all__ = ["SplitTrial", "TrialJob", "run_job"]
+__all__ = ["SplitTrial", "TrialJob", "f_score", "run_job"]
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,8 @@ class TrialJob:
         )
         if protocol.chosen_on != "labelled":
             parts = (*parts, protocol.chosen_on)
+        if protocol.score != "accuracy":
+            parts = (*parts, protocol.score)
         if method.asks != "unlabelled":
             parts = (*parts, method.asks)
         if self.row.withheld:
@@ -120,7 +122,11 @@ def run_job(job: TrialJob) -> SplitTrial:
                 warnings.simplefilter("always")
                 found = job.method.decide(given, choice, (C,))[0]
         uncertified = sum(issubclass(warning.category, UncertifiedFit) for warning in told)
-        accuracy = float(_scores(found[None], job.data.y[given.asked])[0])
+        truth = job.data.y[given.asked]
+        if job.protocol.score == "f-score":
+            accuracy = f_score(found, truth)
+        else:
+            accuracy = float(_scores(found[None], truth)[0])
     except Exception as error:  # a method may fail in any way; the others go on
         trouble = f"{type(error).__name__}: {error}".splitlines()[0]
     seconds = time.perf_counter() - begun
@@ -201,6 +207,17 @@ def _scores(found: Labels, truth: Labels) -> FloatArray:
     residual = ((found - truth) ** 2).sum(axis=1)
     variance = ((truth - truth.mean()) ** 2).sum()
     return np.asarray(1 - residual / variance)
+
+
+def f_score(found: Labels, truth: Labels) -> float:
+    """Return the harmonic mean of precision and recall of class 1, in two classes.
+
+    >>> f_score(np.array([1, 1, 0, 0]), np.array([1, 0, 1, 0]))
+    0.5
+    """
+    right = int(((found == 1) & (truth == 1)).sum())
+    wrong = int((found != truth).sum())
+    return 2 * right / (2 * right + wrong) if right else 0.0
 
 
 def _chosen_once(job: TrialJob, given: LearningTask) -> tuple[Choice, float, str]:
