@@ -15,7 +15,7 @@ from klopt.papers.experiments.protocol import (
     choices,
 )
 
-__all__ = ["F", "PROTOCOL"]
+__all__ = ["PROTOCOL", "F"]
 
 COLUMNS = ("Denoise", "Flip", "Shift", "IndSVM", "ESKL L1", "ESKL L2", "ESKL L3")
 TABLE_1 = """
