@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,13 +11,19 @@ from scipy.optimize import minimize, nnls
 
 from klopt.arrays import FloatArray
 from klopt.errors import InvalidSettings
-from klopt.papers.experiments import graph_methods, methods, ordered_methods
+from klopt.papers.experiments import (
+    graph_methods,
+    methods,
+    ordered_methods,
+    similarity_methods,
+)
 from klopt.papers.experiments.archive import merged
 from klopt.papers.experiments.comparisons import compare_over_sets
 from klopt.papers.experiments.datasets import load
 from klopt.papers.experiments.page import markdown
 from klopt.papers.experiments.protocol import (
     Choice,
+    Decide,
     Graph,
     IntArray,
     LearningTask,
@@ -26,7 +33,7 @@ from klopt.papers.experiments.protocol import (
 )
 from klopt.papers.experiments.runner import Experiment, protocol_named, run_experiment
 from klopt.papers.experiments.splits import splits_of
-from klopt.papers.experiments.trial import SplitTrial, TrialJob, run_job
+from klopt.papers.experiments.trial import SplitTrial, TrialJob, f_score, run_job
 
 
 def two_moons() -> tuple[LearningTask, IntArray]:
@@ -228,3 +235,42 @@ def _planted(gaps: dict[str, tuple[float, ...]]) -> Experiment:
                 )
                 trials.append(trial)
     return Experiment(protocol, tuple(trials), 2, 0, (), tuple(row.name for row in rows))
+
+
+class TestSeveralSimilarities:
+    @pytest.mark.parametrize(
+        "decide",
+        [
+            similarity_methods.features,
+            similarity_methods.mean_of(methods.repaired("denoise")),
+            similarity_methods.repaired_mkl,
+            similarity_methods.kernel_each("EMKL", "squared"),
+            similarity_methods.kernel_each("REKL", "euclidean"),
+        ],
+    )
+    def test_three_similarities_decide_two_clouds(self, decide: Decide) -> None:
+        random = np.random.default_rng(0)
+        y = np.repeat([0, 1], 12)
+        X = random.normal(scale=0.4, size=(24, 2)) + 3.0 * y[:, None]
+        distances = ((X[:, None] - X) ** 2).sum(axis=2)
+        noise = random.normal(scale=0.1, size=(3, 24, 24))
+        S = [
+            np.exp(-gamma * distances) + (E + E.T) / 2
+            for gamma, E in zip((0.05, 0.2, 1.0), noise, strict=True)
+        ]
+        labels = np.where(np.arange(24) % 2 == 0, y, -1)
+        given = LearningTask(np.hstack(S), labels, np.flatnonzero(labels < 0), Graph())
+        assert np.array_equal(similarity_methods.stacked(given.X)[:, :, 1], S[1])
+        assert np.mean(decide(given, Choice(), (1.0,))[0] == y[given.asked]) > 0.9
+
+    def test_a_file_may_hold_several(self, tmp_path: Path) -> None:
+        S = np.arange(18.0).reshape(3, 3, 2)
+        np.savez(tmp_path / "own.npz", S=S, y=[0, 1, 1])
+        assert np.array_equal(similarity_methods.stacked(load("own", tmp_path).X), S)
+
+    def test_the_f_score_is_that_of_scikit_learn(self) -> None:
+        from sklearn.metrics import f1_score
+
+        found, truth = np.random.default_rng(2).integers(0, 2, (2, 40))
+        assert f_score(found, truth) == pytest.approx(f1_score(truth, found))
+        assert f_score(np.zeros(3), np.ones(3)) == 0.0

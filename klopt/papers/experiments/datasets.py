@@ -297,7 +297,9 @@ def read_npz(path: Path, regression: bool = False, time_limit: float = READING_L
 def _points(path: Path, arrays: dict[str, Any], regression: bool) -> DataSet:
     """The data set that arrays hold."""
     if "S" in arrays:
-        arrays["X"] = arrays["S"]
+        S = np.asarray(arrays["S"])
+        # Several similarities, points x points x similarities, stand side by side.
+        arrays["X"] = S if S.ndim != 3 else S.transpose(0, 2, 1).reshape(len(S), -1)
     for name in ("X", "y"):
         if name not in arrays:
             raise InvalidSettings(f"{path} has no array {name!r}; it has {', '.join(arrays)}")
@@ -316,10 +318,13 @@ def _points(path: Path, arrays: dict[str, Any], regression: bool) -> DataSet:
     return replace(_made(path.stem, X, y, path.name, published, regression), training=training)
 
 
-def noisy_similarity(data: DataSet, noise: float, most: int = 100) -> DataSet:
+def noisy_similarity(
+    data: DataSet, noise: float, most: int = 100, widths: tuple[float, ...] = (1.0,)
+) -> DataSet:
     """Return similarities S = K + noise (E + E') / 2, which are indefinite.
 
-    Of each of two classes as many points are taken, `most` in all.
+    Of each of two classes as many points are taken, `most` in all. Several widths, in units of one
+    over the number of features, give several similarities side by side.
 
     >>> round(float(np.linalg.eigvalsh(noisy_similarity(load("breast"), 0.1, 50).X)[0]), 1)
     -0.7
@@ -331,8 +336,13 @@ def noisy_similarity(data: DataSet, noise: float, most: int = 100) -> DataSet:
     each = min(most // 2, int(np.bincount(data.y).min()))
     drawn = [random.permutation(np.flatnonzero(data.y == k))[:each] for k in (0, 1)]
     some = np.sort(np.concatenate(drawn))
-    E = random.standard_normal((some.size, some.size))
-    S = rbf_kernel(scale(data.X[some])) + noise * (E + E.T) / 2
+    points = scale(data.X[some])
+    blocks = []
+    for width in widths:
+        E = random.standard_normal((some.size, some.size))
+        K = rbf_kernel(points, gamma=width / points.shape[1])
+        blocks.append(K + noise * (E + E.T) / 2)
+    S = np.hstack(blocks)
     source = f"{data.source}, {some.size} points, noise {noise:g}"
     return DataSet(data.name, S, data.y[some], source)
 

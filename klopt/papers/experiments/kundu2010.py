@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import nan
 
-from klopt.papers.experiments import methods
+from klopt.papers.experiments import methods, similarity_methods
 from klopt.papers.experiments.protocol import (
     Method,
     PaperFigure,
@@ -15,7 +15,7 @@ from klopt.papers.experiments.protocol import (
     choices,
 )
 
-__all__ = ["PROTOCOL", "F"]
+__all__ = ["PROTOCOL", "SEVERAL", "F"]
 
 COLUMNS = ("Denoise", "Flip", "Shift", "IndSVM", "ESKL L1", "ESKL L2", "ESKL L3")
 TABLE_1 = """
@@ -119,4 +119,64 @@ F = replace(
     ),
     score="f-score",
     notes=("The paper does not say which class its F-score is of.",),
+)
+SEVERAL_SETS = ("sonar", "liver", "ionosphere", "diabetes", "heart")
+PROTEINS = ("a.4.1", "b.1.18", "b.29.1", "b.40.4", "c.1.8", "c.3.1", "c.47.1", "c.67.1")
+SEVERAL_COLUMNS = ("linear SVM", "Denoise", "IndSVM", "SimpleMKL", "ESKL L1", "EMKL L1", "REKL")
+# Accuracies of Table 3.
+SEVERAL_TABLE = """
+51.9 53.1 54.4 56.9 70.0 73.1 84.4
+63.8 62.5 58.1 65.6 71.9 75.6 74.4
+70.6 80.6 75.6 77.5 85.0 83.8 75.0
+66.9 68.1 59.4 70.0 71.9 68.8 76.2
+58.8 75.0 66.9 73.7 80.6 85.0 80.0
+91.9 97.5 95.6 95.0 95.6 95.6 96.2
+88.1 86.2 76.2 90.0 84.4 90.6 84.4
+88.8 90.6 90.6 91.2 81.9 91.2 93.1
+"""
+
+
+def _protein(name: str, line: str) -> TableRow:
+    figures = zip(SEVERAL_COLUMNS, map(float, line.split()), strict=True)
+    reported = tuple(PaperFigure(column, number, nan) for column, number in figures)
+    return TableRow(name, 0.8, reported=reported)
+
+
+SEVERAL = replace(
+    PROTOCOL,
+    name="001-several",
+    title="Table 3: accuracy (%) with three similarities",
+    rows=(
+        *map(_protein, PROTEINS, SEVERAL_TABLE.strip().splitlines()),
+        *(
+            TableRow(name, 0.8, noise=NOISE_DEVIATION, widths=(0.25, 1.0, 4.0))
+            for name in SEVERAL_SETS
+        ),
+    ),
+    methods=(
+        Method("linear SVM", similarity_methods.features, costs=COSTS),
+        Method("Denoise", similarity_methods.mean_of(methods.repaired("denoise")), costs=COSTS),
+        Method(
+            "IndSVM",
+            similarity_methods.mean_of(methods.eskl("squared", None)),
+            costs=SHORT_COSTS,
+        ),
+        Method("SimpleMKL", similarity_methods.repaired_mkl, costs=SHORT_COSTS),
+        Method("ESKL L1", similarity_methods.kernel_each("ESKL", "l1"), costs=(10.0,)),
+        Method("EMKL L1", similarity_methods.kernel_each("EMKL", "l1"), costs=(1.0,)),
+        Method("EMKL L3", similarity_methods.kernel_each("EMKL", "squared"), costs=(1.0,)),
+        Method("REKL", similarity_methods.kernel_each("REKL", "euclidean"), costs=(0.3,)),
+    ),
+    reference="Denoise",
+    learned=("ESKL L1", "EMKL L1", "EMKL L3", "REKL"),
+    splits=5,
+    reasons=(),
+    notes=(
+        "The paper's three similarities of proteins (NAME.npz with S, points x points x 3, and y) "
+        "are in no package that was found. On other sets three Gaussian kernels, of a quarter, "
+        "one and four times the width 1 / features, each with noise of its own, take their place.",
+        "rho is 1 and the costs of ESKL, EMKL and REKL are fixed, 10, 1 and 0.3. EMKL with the loss "
+        "L1 takes about a minute a fit; with the squared loss, which the paper does not run, a "
+        "second.",
+    ),
 )

@@ -152,6 +152,8 @@ class TableRow:
     """Whether as many points of each class are labelled, whatever splits are published."""
     noise: float = 0.0
     """Deviation of the noise added to a Gaussian kernel, an indefinite similarity; 0 for points."""
+    widths: tuple[float, ...] = (1.0,)
+    """Of the Gaussian kernels with noise, one similarity each."""
     scale: Scale | None = None
     """The scaling of this set where it is not the protocol's."""
     withheld: float = 0.0

@@ -24,7 +24,7 @@ __all__ = ["Experiment", "protocol_named", "run_experiment"]
 
 PROTOCOLS = (
     "000", "000-adult", "000-best", "000-unscaled", "000-unseen", "000-wider", "000-width", "001", "001-f",
-    "002", "002-sigma", "002-walk",
+    "001-several",    "002", "002-sigma", "002-walk",
     "003", "003-best", "003-features", "003-own", "003-pairs", "003-regression", "003-regression-range",
     "003-tau", "003-training", "004", "004-best", "004-cv", "004-ridge",
 )  # fmt: skip
@@ -200,7 +200,9 @@ def _loaded(
     for row in protocol.rows:
         try:
             data = load(row.data, folder, protocol.regression)
-            found.append((row, noisy_similarity(data, row.noise) if row.noise else data))
+            if row.noise:
+                data = noisy_similarity(data, row.noise, widths=row.widths)
+            found.append((row, data))
         except Unavailable as error:
             if strict:
                 raise

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 from scipy.linalg import helmert
 
@@ -45,7 +46,7 @@ class Unfolding:
         return np.asarray(self.basis @ M @ self.basis.T)
 
 
-def coloured_unfolding(X: object, labels: object, neighbours: int = 4) -> Unfolding:
+def coloured_unfolding(X: object, labels: npt.ArrayLike, neighbours: int = 4) -> Unfolding:
     """Return the program whose solution unfolds points by their classes.
 
     Parameters
