@@ -20,6 +20,7 @@ from klopt.papers.experiments import (
 from klopt.papers.experiments.archive import merged
 from klopt.papers.experiments.comparisons import compare_over_sets
 from klopt.papers.experiments.datasets import load
+from klopt.papers.experiments.findings import FINDINGS, PublishedFinding, judged
 from klopt.papers.experiments.page import markdown
 from klopt.papers.experiments.protocol import (
     Choice,
@@ -274,3 +275,31 @@ class TestSeveralSimilarities:
         found, truth = np.random.default_rng(2).integers(0, 2, (2, 40))
         assert f_score(found, truth) == pytest.approx(f1_score(truth, found))
         assert f_score(np.zeros(3), np.ones(3)) == 0.0
+
+
+class TestFindings:
+    @pytest.mark.parametrize(
+        ("gaps", "claim", "word"),
+        [
+            ((0.05, 0.04, 0.06, 0.03, 0.02, 0.07), "better", "holds"),
+            ((0.05, 0.04, -0.03), "better", "holds in part"),
+            ((0.3, -0.01, -0.02), "better", "does not hold"),
+            ((0.004, -0.002, 0.001), "alike", "holds"),
+            ((0.004, 0.005, 0.006, 0.003, 0.002, 0.007), "alike", "holds in part"),
+            ((0.05, 0.04, 0.06, 0.03, 0.02, 0.07), "alike", "does not hold"),
+        ],
+    )
+    def test_a_finding_is_judged_by_its_rule(
+        self, gaps: tuple[float, ...], claim: str, word: str
+    ) -> None:
+        found = _planted({f"set {k}": (gap,) for k, gap in enumerate(gaps)})
+        finding = PublishedFinding("planted", "", "", "own", "other", claim)  # type: ignore[arg-type]
+        verdict = judged(finding, found)
+        assert verdict is not None
+        assert verdict.word == word
+        assert judged(replace(finding, own="another"), found) is None
+
+    def test_findings_are_about_methods_that_there_are(self) -> None:
+        for finding in FINDINGS:
+            names = {method.name for method in protocol_named(finding.experiment).methods}
+            assert {finding.own, finding.other} <= names
