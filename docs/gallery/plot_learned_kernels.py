@@ -36,7 +36,7 @@ few[known] = y[known]
 spectral = SKL(n_neighbors=10, power=2).fit(X, few)
 widths = [1 / (2 * width**2) for width in (0.5, 1, 2, 5, 10)]
 mixture = MklSVC([rbf(widths)], multi_class="ovr").fit(X[known], y[known])
-weights = np.mean([machine for machine in np.atleast_2d(mixture.weights_)], axis=0)
+weights = np.atleast_2d(mixture.weights_).mean(axis=0)
 distances = ((X[:, None] - X) ** 2).sum(axis=2)
 mixed = sum(w * np.exp(-gamma * distances) for w, gamma in zip(weights, widths, strict=True))
 print("right: SKL %.1f %%" % (100 * np.mean(spectral.transduction_[few < 0] == y[few < 0])))

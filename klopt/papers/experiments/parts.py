@@ -9,15 +9,12 @@ Points of a class are drawn with a fixed seed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
 
 from klopt.arrays import FloatArray
-
-if TYPE_CHECKING:
-    from klopt.papers.experiments.datasets import DataSet
+from klopt.papers.experiments.protocol import IntArray, Labels
 
 __all__ = ["PARTS", "DataSetPart", "cut"]
 
@@ -49,36 +46,32 @@ PARTS = {
 }
 
 
-def cut(name: str, whole: DataSet, part: DataSetPart) -> DataSet:
-    """Return the part of a data set under its own name.
+def cut(X: FloatArray, y: Labels, part: DataSetPart) -> tuple[IntArray, FloatArray, IntArray]:
+    """Return which points of a data set are taken, their features and their classes.
 
-    >>> from klopt.papers.experiments.datasets import load
-    >>> few = cut("few", load("digits"), DataSetPart("digits", groups=((1,), (2,)), each=5))
-    >>> few.X.shape, np.bincount(few.y)
-    ((10, 64), array([5, 5]))
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> kept, few, labels = cut(X, y, DataSetPart("digits", groups=((1,), (2,)), each=5))
+    >>> few.shape, np.bincount(labels), np.unique(y[kept])
+    ((10, 64), array([5, 5]), array([1, 2]))
     """
-    kept = np.arange(whole.y.size)
-    y = whole.y
     groups = part.groups or tuple((int(k),) for k in np.unique(y))
-    wanted = [k for group in groups for k in group]
+    wanted = sorted(k for group in groups for k in group)
     if part.each:
         random = np.random.default_rng(SEED)
-        drawn = [random.permutation(np.flatnonzero(y == k))[: part.each] for k in sorted(wanted)]
+        drawn = [random.permutation(np.flatnonzero(y == k))[: part.each] for k in wanted]
         kept = np.sort(np.concatenate(drawn))
     else:
-        kept = kept[np.isin(y, wanted)]
+        kept = np.flatnonzero(np.isin(y, wanted))
 
     group_of = {k: number for number, group in enumerate(groups) for k in group}
     labels = np.array([group_of[int(k)] for k in y[kept]], dtype=np.int64)
-    X = whole.X[kept]
+    points = X[kept]
     if part.columns:
-        X = X[:, : part.columns]
+        points = points[:, : part.columns]
     if part.tf_idf:
-        X = _tf_idf(X)
-    # Published splits number the points of the whole.
-    published = whole.published if kept.size == y.size else ()
-    source = f"{whole.source}, a part"
-    return replace(whole, name=name, X=X, y=labels, source=source, published=published)
+        points = _tf_idf(points)
+    return kept, points, labels
 
 
 def _tf_idf(counts: FloatArray) -> FloatArray:
