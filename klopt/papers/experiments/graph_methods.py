@@ -96,11 +96,18 @@ def _directions(given: LearningTask, labels: IntArray) -> Any:
 
 
 def harmonic_function(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
-    """Return the class that a random walk on the graph most probably meets first."""
-    from klopt.kernels.transduction import harmonic
+    """Return the class that a random walk on the graph most probably meets first.
 
-    found = harmonic(_weights(given), given.labels)
-    return _constant(found.labels, given, costs)
+    Points without a way to a label get the commonest one.
+    """
+    import warnings
+
+    from klopt.learners import Harmonic
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns of such points
+        learner = Harmonic(graph="precomputed").fit(_weights(given), given.labels)
+    return _constant(np.asarray(learner.transduction_, dtype=np.int64), given, costs)
 
 
 def label_spreading(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
