@@ -22,6 +22,7 @@ from klopt.errors import InvalidSettings
 from klopt.papers.experiments import (
     adaptive_methods,
     baselines,
+    bayesian_mkl,
     datasets,
     graph_methods,
     methods,
@@ -87,11 +88,12 @@ ALL = {
     "LogDet of pairs": adaptive_methods.logdet_of_pairs(20),
     "DANK": adaptive_methods.adaptive,
     "1-NN": adaptive_methods.nearest,
+    "BMKL": bayesian_mkl.bmkl,
     "kernel PCA": methods.kernel_pca,
 }
 SUPERVISED = (
     "Gaussian", "default SVM", "uniform MKL", "SimpleMKL", "FSK", "RF", "Gaussian of sigma", "MKL-uniform", "DANK",
-    "1-NN", "kernel PCA",
+    "1-NN", "BMKL", "kernel PCA",
 )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.optimize import minimize, nnls
+from scipy.stats import truncnorm
 
 from klopt.arrays import FloatArray
 from klopt.errors import InvalidSettings
@@ -18,6 +19,7 @@ from klopt.papers.experiments import (
     similarity_methods,
 )
 from klopt.papers.experiments.archive import merged
+from klopt.papers.experiments.bayesian_mkl import cut_mean, fit_mixture
 from klopt.papers.experiments.comparisons import compare_over_sets
 from klopt.papers.experiments.datasets import load
 from klopt.papers.experiments.findings import FINDINGS, PublishedFinding, judged
@@ -303,3 +305,23 @@ class TestFindings:
         for finding in FINDINGS:
             names = {method.name for method in protocol_named(finding.experiment).methods}
             assert {finding.own, finding.other} <= names
+
+
+def test_a_kernel_that_says_nothing_gets_a_small_weight() -> None:
+    random = np.random.default_rng(0)
+    y = np.where(np.arange(40) % 2, 1.0, -1.0)
+    X = random.normal(scale=0.5, size=(40, 1)) + 2 * y[:, None]
+    noise = random.normal(size=(40, 5))
+    told = np.exp(-((X - X.T) ** 2) / 8)
+    nothing = np.exp(-((noise[:, None] - noise) ** 2).sum(axis=2))
+    mixture = fit_mixture(np.stack([told, nothing]), y)
+    assert abs(mixture.e[0]) > 3 * abs(mixture.e[1])
+    assert np.mean(np.sign(mixture.decide(np.stack([told, nothing]))) == y) == 1.0
+
+
+def test_the_cut_normal_variable_has_the_mean_that_scipy_finds() -> None:
+    means = np.array([-3.0, 0.0, 2.5])
+    up = truncnorm.mean(1 - means, np.inf, loc=means)
+    down = truncnorm.mean(-np.inf, -1 - means, loc=means)
+    assert cut_mean(means, np.ones(3)) == pytest.approx(up)
+    assert cut_mean(means, -np.ones(3)) == pytest.approx(down)
