@@ -325,3 +325,11 @@ def test_the_cut_normal_variable_has_the_mean_that_scipy_finds() -> None:
     down = truncnorm.mean(-np.inf, -1 - means, loc=means)
     assert cut_mean(means, np.ones(3)) == pytest.approx(up)
     assert cut_mean(means, -np.ones(3)) == pytest.approx(down)
+
+
+def test_a_piece_of_the_graph_without_label_gets_the_commonest_class() -> None:
+    X = np.array([[0.0], [0.1], [0.2], [9.0], [9.1], [9.2], [50.0], [50.1], [50.2]])
+    labels = np.array([0, -1, -1, 1, 1, -1, -1, -1, -1])
+    given = LearningTask(X, labels, np.flatnonzero(labels < 0), Graph(2))
+    found = graph_methods.harmonic_function(given, Choice(), (1.0,))[0]
+    assert found.tolist() == [0, 0, 1, 1, 1, 1]

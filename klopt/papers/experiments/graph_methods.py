@@ -100,14 +100,17 @@ def harmonic_function(given: LearningTask, choice: Choice, costs: Costs) -> IntA
 
     Points without a way to a label get the commonest one.
     """
-    import warnings
+    from scipy.sparse.csgraph import connected_components
 
-    from klopt.learners import Harmonic
+    from klopt.kernels.transduction import harmonic
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns of such points
-        learner = Harmonic(graph="precomputed").fit(_weights(given), given.labels)
-    return _constant(np.asarray(learner.transduction_, dtype=np.int64), given, costs)
+    W = _weights(given)
+    _, component = connected_components(W, directed=False)
+    reached = np.flatnonzero(np.isin(component, component[given.known]))
+    found = np.full(len(given.X), np.argmax(np.bincount(given.labels[given.known])))
+    among = W.tocsr()[reached][:, reached]
+    found[reached] = harmonic(among, given.labels[reached]).labels
+    return _constant(found, given, costs)
 
 
 def label_spreading(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
