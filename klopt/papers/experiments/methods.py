@@ -98,7 +98,7 @@ def osk(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     from klopt.learners import OSK
 
     learner = OSK(n_neighbors=given.graph.neighbours, weights=given.graph.weights)
-    return _by_learner(learner, given, costs)
+    return _by_problem(learner, given, costs)
 
 
 def scg_osk(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
@@ -106,7 +106,7 @@ def scg_osk(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     from klopt.learners import ScgOSK
 
     learner = ScgOSK(n_neighbors=given.graph.neighbours, weights=given.graph.weights)
-    return _by_learner(learner, given, costs)
+    return _by_problem(learner, given, costs)
 
 
 def ldk(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
@@ -216,6 +216,12 @@ def svm_on_blocks(among: FloatArray, seen: FloatArray, labels: IntArray, costs: 
 def _by_learner(learner: Any, given: LearningTask, costs: Costs) -> IntArray:
     learner.fit(given.X, given.labels)
     return svm_decisions(cast(FloatArray, learner.kernel_), given, costs)
+
+
+def _by_problem(learner: Any, given: LearningTask, costs: Costs) -> IntArray:
+    """The same by the solution of the paper's problem, whatever else the learner adds to it."""
+    result = learner.fit(given.X, given.labels).result_
+    return svm_decisions(cast(FloatArray, result.problem.kernel(result.point)), given, costs)
 
 
 def rbf_matrix(X: FloatArray, gamma: float) -> FloatArray:
