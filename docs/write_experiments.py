@@ -95,8 +95,8 @@ def findings(found: dict[str, Experiment]) -> Iterator[str]:
     yield (
         "A comparison of two methods over the sets that were run, each counted once. *Better* holds if the "
         "difference is positive and significant at 0.05, and in part if it is only positive, in the mean and on most "
-        "sets; *alike* holds if the difference is at most a point and not significant, and in part if one of the "
-        "two.\n"
+        "sets; *like* holds if the difference is at most a point and not significant, and in part if one of the "
+        "two; *no worse* asks this of differences to the worse alone.\n"
     )
     yield "| paper | finding | here | verdict |"
     yield "|---|---|---|---|"
@@ -107,7 +107,9 @@ def findings(found: dict[str, Experiment]) -> Iterator[str]:
         if verdict is None:
             continue
         test = verdict.test
-        claim = "better than" if finding.claim == "better" else "like"
+        claim = {"better": "better than", "alike": "like", "no worse": "no worse than"}[
+            finding.claim
+        ]
         why = f" {finding.why[0].upper()}{finding.why[1:]}." if finding.why else ""
         yield (
             f"| {PAPERS[finding.experiment[:3]]}, {finding.place} | “{finding.quote}” ({finding.own} {claim} "

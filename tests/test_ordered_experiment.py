@@ -289,6 +289,9 @@ class TestFindings:
             ((0.004, -0.002, 0.001), "alike", "holds"),
             ((0.004, 0.005, 0.006, 0.003, 0.002, 0.007), "alike", "holds in part"),
             ((0.05, 0.04, 0.06, 0.03, 0.02, 0.07), "alike", "does not hold"),
+            ((0.05, 0.04, 0.06, 0.03, 0.02, 0.07), "no worse", "holds"),
+            ((-0.05, -0.04, 0.01), "no worse", "holds in part"),
+            ((-0.05, -0.04, -0.06, -0.03, -0.02, -0.07), "no worse", "does not hold"),
         ],
     )
     def test_a_finding_is_judged_by_its_rule(

@@ -6,7 +6,8 @@ A finding compares two methods over the data sets of an experiment, each set cou
              if it is positive, in the mean and on most sets, but not significant, and does not hold
              otherwise;
     alike    holds if the mean difference is at most a point and not significant, in part if one of
-             the two is so, and does not hold otherwise.
+             the two is so, and does not hold otherwise;
+    no worse is the same with a difference that is at most a point, or not significant, to the worse.
 
 That two methods do not differ significantly is no proof that they are alike: hence the point.
 """
@@ -37,7 +38,7 @@ class PublishedFinding:
     quote: str
     own: str
     other: str
-    claim: Literal["better", "alike"] = "better"
+    claim: Literal["better", "alike", "no worse"] = "better"
     why: str = ""
     """What is known of the reason where it does not hold, or not fully."""
 
@@ -65,13 +66,16 @@ def judged(finding: PublishedFinding, experiment: Experiment) -> FindingVerdict 
     if finding.claim == "better":
         first = test.difference > 0 and test.wins > test.losses
         second = significant
-    else:
+    elif finding.claim == "alike":
         first = abs(test.difference) <= MAX_DIFFERENCE
         second = not significant
+    else:
+        first = test.difference >= -MAX_DIFFERENCE
+        second = not significant or test.difference > 0
     word: Word = "does not hold"
     if first and second:
         word = "holds"
-    elif first or (finding.claim == "alike" and second):
+    elif first or (finding.claim != "better" and second):
         word = "holds in part"
     return FindingVerdict(word, len(sets), test)
 
@@ -144,7 +148,14 @@ FINDINGS = (
         why="with the paper's eta and its rule for new points the decisions come near those of "
         "the nearest neighbour",
     ),
-    PublishedFinding("003", "section 6.1.1", UNIFORM, "SVM-CV", "MKL-uniform"),
+    PublishedFinding(
+        "003",
+        "section 6.1.1",
+        UNIFORM,
+        "SVM-CV",
+        "MKL-uniform",
+        why="the uniform mixture is better here than in the paper's table",
+    ),
     PublishedFinding(
         "003",
         "section 6.1.1",
@@ -180,8 +191,8 @@ FINDINGS = (
         "SVR-CV",
         why="five sets are too few for significance",
     ),
-    PublishedFinding("004", "section 5.4", COMPETITIVE, "SKL_KTA", "LapRLS", "alike"),
-    PublishedFinding("004", "section 5.4", COMPETITIVE, "SKL_KTA", "LapSVM", "alike"),
+    PublishedFinding("004", "section 5.4", COMPETITIVE, "SKL_KTA", "LapRLS", "no worse"),
+    PublishedFinding("004", "section 5.4", COMPETITIVE, "SKL_KTA", "LapSVM", "no worse"),
     PublishedFinding("004", "section 5.4", SUPERVISED, "SKL_KTA", "SVM"),
     PublishedFinding("004", "section 5.4", SUPERVISED, "SKL_KTA", "SimpleMKL"),
     PublishedFinding(
@@ -190,6 +201,6 @@ FINDINGS = (
         "SKL_KTA is much faster than SKL while the performance does not degrade.",
         "SKL_KTA",
         "SKL",
-        "alike",
+        "no worse",
     ),
 )
