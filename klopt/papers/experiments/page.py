@@ -45,7 +45,8 @@ def _lines(experiment: Experiment, summary: Summary, best: Summary | None) -> It
         yield from _table(["set", *names], tests)
 
     yield ""
-    yield from (f"- {said}" for said in conclusions(experiment, summary, best))
+    said = conclusions(experiment, summary, best, over_sets=not protocol.comparisons)
+    yield from (f"- {line}" for line in said)
     yield "\nThe protocol:\n"
     yield (
         f"- {protocol.folds}-fold cross-validation on the labelled points "

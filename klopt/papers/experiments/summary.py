@@ -193,12 +193,15 @@ def _p(value: float) -> str:
 
 
 def conclusions(
-    experiment: Experiment, summary: Summary, best: Summary | None = None
+    experiment: Experiment,
+    summary: Summary,
+    best: Summary | None = None,
+    over_sets: bool = True,
 ) -> Iterator[str]:
     """Yield the conclusions over all data sets: ranks, tests, the paper's figures, failures.
 
     `best` has the figures at the choice that is best on the test points, which bound those of any
-    choice.
+    choice. Comparisons over the sets are left out where they have a table of their own.
     """
     protocol = experiment.protocol
     test = summary.test
@@ -227,7 +230,7 @@ def conclusions(
         )
     for comparison in compare_over_sets(experiment):
         # One set, however often it was split, is no sample of sets.
-        if len(comparison.sets) > 1:
+        if over_sets and len(comparison.sets) > 1:
             yield f"{comparison.said(protocol.level)}."
     compared = [cell for cell in summary.cells if cell.paper is not None]
     far = [cell for cell in compared if cell.far]
