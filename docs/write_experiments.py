@@ -24,8 +24,8 @@ from klopt.papers.experiments.runner import PROTOCOLS, Experiment, protocol_name
 from klopt.papers.experiments.statistics import ranks as ranks_of
 from klopt.papers.experiments.summary import summarise
 
-SPLITS = {"002": 30}
-"""Of the papers; 10 of the others."""
+SPLITS = {"002": 30, "003-tau": 5, "003-training": 5, "004-ridge": 5}
+"""10 of the others."""
 HERE = Path(__file__).parent
 RESULTS = HERE / "experiments"
 MAIN = ("000", "001", "002", "003", "003-regression", "004")

@@ -64,7 +64,7 @@ def judged(finding: PublishedFinding, experiment: Experiment) -> FindingVerdict 
     )
     significant = not isnan(test.p) and test.p < protocol.level
     if finding.claim == "better":
-        first = test.difference > 0 and test.wins > test.losses
+        first = test.difference > 0 and 2 * test.wins > len(sets)
         second = significant
     elif finding.claim == "alike":
         first = abs(test.difference) <= MAX_DIFFERENCE

@@ -160,8 +160,6 @@ RIDGE = replace(
     ),
     reference=next(iter(RIDGES)),
     notes=(
-        "The trials of this table were made with the clipped maximiser of the alignment; the other "
-        "tables have the paper's own rule.",
         "In brackets: the paper, which does not state its ridge. A ridge far below the smallest "
         "positive eigenvalue of the Laplacian's power gives nearly all weight to the constant "
         "vector, so that the larger class among the labels, where there is one, wins; one far "

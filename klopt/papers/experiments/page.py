@@ -83,7 +83,8 @@ def compact(experiment: Experiment) -> str:
 
     lines = _table(["set", *names], iter(rows))
     notes = (f"\n{note}" for note in protocol.notes)
-    return "\n".join((f"### {protocol.title}\n", *lines, *notes, ""))
+    head = (f"### {protocol.title}\n", f"{experiment.splits} splits.\n")
+    return "\n".join((*head, *lines, *notes, ""))
 
 
 def _fold(experiment: Experiment) -> str:
