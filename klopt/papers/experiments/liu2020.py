@@ -145,6 +145,7 @@ PROTOCOL = Protocol(
             "monks1",
         ),
         Reason("DANK", NEIGHBOUR),
+        Reason("BMKL", "the paper does not state its priors and how often it sweeps"),
     ),
     notes=(
         "Widths and costs are the paper's, 2^-5, 2^-4, .., 2^5; the widths of RF are 1/8 to 8 "
@@ -165,7 +166,7 @@ PROTOCOL = Protocol(
         "four sets.",
         "LDK has the figures of the paper's LogDet.",
         "BMKL is `klopt.papers.experiments.bayesian_mkl`, 200 sweeps of variational inference with "
-        "the priors of its paper; SimpleMKL has the same kernels, ten Gaussian ones and three "
+        "Gamma(1, 1) priors; the paper does not state its settings. SimpleMKL has the same kernels, ten Gaussian ones and three "
         "polynomials. KNPL, the authors' earlier method without bounds on F, is not run.",
         "Spect and monks have a part for the test of their own: all splits are the same and "
         "differ in the folds of cross-validation only, so their deviations and tests say nothing "
