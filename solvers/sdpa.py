@@ -5,11 +5,16 @@ variables, and never forms the scaling of a cone: blocks of order 300 are no tro
 Python package states min c'x with Ax - b in J, x in K, where J holds whole matrices; the triangles
 of klopt are unfolded on the way in and their multipliers folded on the way out. It has no limit of
 time, and its own code may end the process, so klopt runs it in a child.
+
+`sdpa:gmp` is SDPA-GMP, the same method in numbers of many digits, for ill-posed programs: the package
+sdpa-multiprecision, which takes the place of sdpa-python where it is installed.
 """
 
 from __future__ import annotations
 
+import importlib.metadata
 import time
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -17,6 +22,7 @@ import numpy as np
 from scipy import sparse
 
 from klopt.arrays import FloatArray
+from klopt.errors import InvalidSettings
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop
 from klopt.model.cones import Cones
 from klopt.model.cones.svec import svec_entries, svec_size, svec_weights
@@ -42,6 +48,9 @@ MAX_ITER = 200
 """The limit of iterations where the user sets none."""
 MIN_TOLERANCE = 1e-9
 """The smallest tolerance that SDPA reaches in double precision."""
+MIN_GMP_TOLERANCE = 1e-16
+"""The smallest tolerance that is worth it in many digits, of which klopt takes the first 16."""
+GMP_PACKAGE = "sdpa-multiprecision"
 STOPS = {
     "pdOPT": Stop.OPTIMAL,
     "pdFEAS": Stop.STALLED,
@@ -57,8 +66,11 @@ STOPS = {
 }
 
 
+@dataclass(frozen=True, repr=False)
 class Sdpa(Backend):
     """Semidefinite programs with dense blocks, where Clarabel is slow."""
+
+    many_digits: bool = False
 
     name = "sdpa"
     library = "sdpap"
@@ -79,6 +91,23 @@ class Sdpa(Backend):
         }
     )
 
+    def __post_init__(self) -> None:
+        if self.many_digits:
+            object.__setattr__(self, "name", "sdpa:gmp")
+
+    @property
+    def missing(self) -> str:
+        """Why it cannot run here: both packages have one name for the module."""
+        if self.many_digits and not _has_many_digits():
+            return f"{GMP_PACKAGE} is not installed; pip install {GMP_PACKAGE} (GPLv2)"
+        return super().missing
+
+    def variant(self, name: str) -> Backend:
+        """Return SDPA-GMP, which computes with many digits."""
+        if name != "gmp":
+            raise InvalidSettings(f"sdpa has no variant {name!r}; it has: gmp")
+        return Sdpa(many_digits=True)
+
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
         """Return what SDPA claims about a semidefinite program."""
         import sdpap
@@ -97,7 +126,7 @@ class Sdpa(Backend):
             sparse.csc_matrix(form.c[:, None]),
             columns,
             rows,
-            _options(settings),
+            _options(settings, MIN_GMP_TOLERANCE if self.many_digits else MIN_TOLERANCE),
         )
         seconds = time.perf_counter() - began
 
@@ -115,8 +144,16 @@ class Sdpa(Backend):
         return matrix_bytes(form, 100, 0) + 8.0 * form.c.size**2 + 100.0 * matrices
 
 
-def _options(settings: Settings) -> dict[str, Any]:
-    tol = max(MIN_TOLERANCE, settings.tol / 100)
+def _has_many_digits() -> bool:
+    try:
+        importlib.metadata.version(GMP_PACKAGE)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _options(settings: Settings, min_tolerance: float) -> dict[str, Any]:
+    tol = max(min_tolerance, settings.tol / 100)
     raw = {name: float(value) for name, value in settings.raw.items()}
     return {
         "epsilonStar": tol,

@@ -13,7 +13,7 @@ import klopt
 from klopt.conformance.instances import FormProblem
 from klopt.engine import registry
 from klopt.engine.registry import problems
-from klopt.engine.route_costs import groups_of_alike
+from klopt.engine.route_costs import ProgramSize, groups_of_alike
 from klopt.errors import InvalidProblem, NoRoute
 from klopt.model.features import Feature
 from klopt.model.problem import Formulation
@@ -72,7 +72,8 @@ def test_routes_of_a_program_are_ordered_by_expected_time_first_formulations_fir
         repeated.append(route.backend.name in seen)
         seen.add(route.backend.name)
     assert repeated == sorted(repeated), "first formulations come first"
-    group = groups_of_alike(route.expected for route in known)
+    kind = ProgramSize.of(SAMPLES[name].stated_form()).kind
+    group = groups_of_alike((route.expected for route in known), kind)
     times = [(group[route.expected], route.backend.rank) for route in known]
     count = repeated.count(False)
     assert times[:count] == sorted(times[:count])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import assume, example, given, strategies as st
 from scipy import sparse
 
@@ -266,3 +267,12 @@ def test_no_point_is_moved_inward_where_there_is_no_interior() -> None:
     # Equations leave no room.
     held = ConeForm(np.ones(1), A, np.zeros(2), Cones(zero=1, nonneg=1))
     assert inward_point(held, np.zeros(1)) is None
+
+
+def test_dependent_equations_are_left_to_rationals_where_these_come_next() -> None:
+    A = sparse.csc_array([[1.0, 1.0], [1.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
+    b = np.array([1.0, 1.0, 0.0, 0.0])
+    statement = ConeStatement(np.array([1.0, 2.0]), A, b, Cones(zero=2, nonneg=2))
+    near = PrimalWitness(np.array([0.3, 0.7 + 1e-9]))
+    assert upper_bound(statement, near, ranking=False).value == np.inf
+    assert upper_bound(statement, near).value == pytest.approx(1.7, abs=1e-6)

@@ -294,10 +294,10 @@ def test_a_new_package_is_found_by_its_entry_point_and_passes_its_tests(
 
 @pytest.mark.slow
 @pytest.mark.skipif(
-    importlib.util.find_spec("piqp") is None, reason="PIQP is not installed: pip install piqp"
+    importlib.util.find_spec("osqp") is None, reason="OSQP is not installed: pip install osqp"
 )
 def test_the_example_package_is_found_by_its_entry_point_and_passes_its_tests(here: Path) -> None:
-    passes_its_tests(ROOT / "examples" / "piqp_backend", here / "installed")
+    passes_its_tests(ROOT / "examples" / "osqp_backend", here / "installed")
 
 
 def test_the_example_is_what_the_command_writes(tmp_path: Path) -> None:

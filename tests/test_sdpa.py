@@ -36,3 +36,29 @@ def test_it_keeps_the_contract_but_for_its_exemptions() -> None:
     checks = klopt.check_backend(backend_named("sdpa"), show=False)
     failed = [check.name for check in checks if not check.ok]
     assert not failed
+
+
+def test_many_digits_are_a_variant_of_another_package() -> None:
+    from importlib.metadata import PackageNotFoundError, version
+
+    from klopt.engine.registry import backend_named
+
+    precise = backend_named("sdpa:gmp")
+    assert precise.name == "sdpa:gmp"
+    try:
+        version("sdpa-multiprecision")
+    except PackageNotFoundError:
+        assert precise.missing.startswith("sdpa-multiprecision is not installed; pip install")
+        return
+    problem, value = largest_eigenvalue(5)
+    result = klopt.solve(problem, precise, isolate=False)
+    assert result.verdict.name == "OPTIMAL"
+    assert result.lower - 1e-12 <= value <= result.upper + 1e-12
+
+
+def test_no_other_variant_exists() -> None:
+    from klopt.engine.registry import backend_named
+    from klopt.errors import InvalidSettings
+
+    with pytest.raises(InvalidSettings, match="sdpa has no variant 'dd'; it has: gmp"):
+        backend_named("sdpa:dd")

@@ -28,7 +28,7 @@ def new() -> None:
     """Write a file, or a package, that passes the conformance checks as it is.
 
     \b
-    klopt new backend piqp        a backend that calls a library, in klopt_piqp.py
+    klopt new backend osqp        a backend that calls a library, in klopt_osqp.py
     klopt new problem my_problem  a problem, in klopt_my_problem.py
     klopt new theorem my_claim    a claim to be verified, in klopt_my_claim.py
 

@@ -220,7 +220,8 @@ def _ordered(problem: Problem, installed: list[Backend]) -> list[Route]:
         first.setdefault(route.backend, route)
     measured = [route.backend.rank for route in routes if route.expected is not None]
     best_rank = min(measured, default=0)
-    group = groups_of_alike(route.expected for route in routes if route.expected is not None)
+    times = [route.expected for route in routes if route.expected is not None]
+    group = groups_of_alike(times, size.kind)
 
     def place(route: Route) -> tuple[int, bool, int, int]:
         """Where it stands: smaller is sooner."""

@@ -20,7 +20,7 @@ import attrs
 import numpy as np
 
 from klopt.model.backend import Backend
-from klopt.model.cones import svec_size
+from klopt.model.cones.svec import svec_diagonal, svec_size
 from klopt.model.forms import ConeForm
 
 __all__ = ["NEGLIGIBLE_S", "ProgramSize", "about", "expected_seconds", "groups_of_alike"]
@@ -29,8 +29,13 @@ NEGLIGIBLE_S = 0.01
 """Expected times below this count as equal: it is what klopt itself takes."""
 CHILD_START_S = 0.3
 """What a backend that runs in a child process takes before it begins."""
+DIAGONAL_SDP = "diagonal SDP"
+"""The kind of a semidefinite program whose variables are entries of the diagonal."""
 ALIKE = 2.0
 """Times within this factor are left to the ranks: the laws are right to a factor of three or so."""
+ALIKE_QP = 1.5
+"""The same for quadratic programs: ranks put exact methods first, whose answers are the costliest to
+prove where a Hessian is singular."""
 
 
 @attrs.frozen
@@ -45,7 +50,11 @@ class ProgramSize:
     """
 
     kind: str
-    """LP, QP, SOCP, SDP, or curved where there are exponential or power cones."""
+    """LP, QP, SOCP, SDP, diagonal SDP, or curved where there are exponential or power cones.
+
+    A diagonal SDP is one whose variables are entries of the diagonal, as the bound of a maximum cut:
+    its dual fixes the diagonal of a matrix.
+    """
     entries: float
     """Variables, rows and entries that are not 0."""
     normal: float
@@ -84,10 +93,23 @@ def _kind(form: ConeForm) -> str:
     if cones.exp or cones.power:
         return "curved"
     if cones.psd:
-        return "SDP"
+        return DIAGONAL_SDP if _is_diagonal(form) else "SDP"
     if cones.soc:
         return "SOCP"
     return "LP" if form.P is None else "QP"
+
+
+def _is_diagonal(form: ConeForm) -> bool:
+    """Whether every variable is one entry of the diagonal of a semidefinite block."""
+    A = form.A
+    if A.nnz != A.shape[1] or not (np.diff(A.indptr) == 1).all():
+        return False
+    diagonal = np.zeros(A.shape[0], dtype=bool)
+    start = form.cones.zero + form.cones.nonneg + sum(form.cones.soc)
+    for order in form.cones.psd:
+        diagonal[start + svec_diagonal(order)] = True
+        start += svec_size(order)
+    return bool(diagonal[A.indices].all())
 
 
 def expected_seconds(backend: Backend, size: ProgramSize) -> float | None:
@@ -100,7 +122,11 @@ def expected_seconds(backend: Backend, size: ProgramSize) -> float | None:
     size
         The size of the program.
     """
-    law = _laws().get(backend.name, {}).get(size.kind)
+    own = _laws().get(backend.name, {})
+    law = own.get(size.kind)
+    # Who was not measured on that kind is expected to take it like any other.
+    if law is None and size.kind == DIAGONAL_SDP:
+        law = own.get("SDP")
     if law is None:
         return None
     terms = (weight * value for weight, value in zip(law["weights"], size.logarithms, strict=True))
@@ -109,17 +135,18 @@ def expected_seconds(backend: Backend, size: ProgramSize) -> float | None:
     return start + float(10.0 ** min(exponent, 9.0))
 
 
-def groups_of_alike(times: Iterable[float]) -> dict[float, int]:
+def groups_of_alike(times: Iterable[float], kind: str) -> dict[float, int]:
     """Return for each time the number of its group: times within a factor of `ALIKE` are alike.
 
-    >>> groups_of_alike([0.3, 0.001, 0.5, 0.009, 8.0])
+    >>> groups_of_alike([0.3, 0.001, 0.5, 0.009, 8.0], "LP")
     {0.001: 0, 0.009: 0, 0.3: 1, 0.5: 1, 8.0: 2}
     """
+    alike = ALIKE_QP if kind == "QP" else ALIKE
     found: dict[float, int] = {}
     group = -1
     smallest = 0.0
     for seconds in sorted(set(times)):
-        if group < 0 or seconds > ALIKE * smallest:
+        if group < 0 or seconds > alike * smallest:
             group += 1
             smallest = max(seconds, NEGLIGIBLE_S)
         found[seconds] = group

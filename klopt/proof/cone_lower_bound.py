@@ -74,11 +74,12 @@ MAX_WIDENINGS = 4
 
 
 def lower_bound(
-    statement: ConeStatement, witness: DualWitness, *, solving: bool = True
+    statement: ConeStatement, witness: DualWitness, *, solving: bool = True, ranking: bool = True
 ) -> ProvenEnd:
     """Return a lower bound of the optimum by Lemmas C1 and C2.
 
     Without `solving` there is none where a gradient must be exactly 0: that costs next to nothing.
+    Without `ranking` there is none where columns of A depend on each other: that takes rationals.
 
     >>> from klopt.model.cones import Cones
     >>> A = sparse.csc_array([[-1.0, -1.0], [-1.0, 0.0], [0.0, -1.0]])
@@ -89,7 +90,7 @@ def lower_bound(
     """
     # What overflows is infinite or no number, which proves nothing.
     with np.errstate(over="ignore", invalid="ignore"):
-        return _Dual(statement, witness, solving).bound()
+        return _Dual(statement, witness, solving, ranking).bound()
 
 
 class _Dual:
@@ -104,10 +105,12 @@ class _Dual:
         statement: ConeStatement,
         witness: DualWitness,
         solving: bool = True,
+        ranking: bool = True,
         own: OwnRows | None = None,
     ) -> None:
         self.statement = statement
         self.solving = solving
+        self.ranking = ranking
         self.own = own
         cones = statement.cones
         y = np.where(statement.vacuous, 0.0, witness.y)
@@ -168,7 +171,7 @@ class _Dual:
         y = self.y.copy()
         y[own.rows] = 0.0
         witness = DualWitness(self.w, y, self.multipliers)
-        others = _Dual(statement, witness, self.solving, own)
+        others = _Dual(statement, witness, self.solving, self.ranking, own)
         value = [-others._half_curvature(), -others._right_hand_side()]
         return others._close(others.gradient(), value, statement.stated_range)
 
@@ -457,7 +460,7 @@ class _Dual:
             B = sparse.hstack([B, beside], format="csr")
         size = shortest_correction(B, gradient[columns])
         # Entries follow from others where all of them are 0, which held ones are not.
-        if size == np.inf and held is None:
+        if size == np.inf and held is None and self.ranking:
             kept = self._independent_columns(columns)
             if kept is not None:
                 size = shortest_correction(B[kept], gradient[columns[kept]])

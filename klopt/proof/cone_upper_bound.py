@@ -63,8 +63,12 @@ NO_TIME = "the time limit is over"
 """What keeps it where the checks were stopped."""
 
 
-def upper_bound(statement: ConeStatement, witness: PrimalWitness) -> ProvenEnd:
+def upper_bound(
+    statement: ConeStatement, witness: PrimalWitness, *, ranking: bool = True
+) -> ProvenEnd:
     """Return an upper bound of the optimum: an exactly feasible point lies next to x (Lemma C3).
+
+    Without `ranking` there is none where equations depend on each other: that takes rationals.
 
     >>> from klopt.model.cones import Cones
     >>> A = sparse.csc_array([[1.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
@@ -74,10 +78,10 @@ def upper_bound(statement: ConeStatement, witness: PrimalWitness) -> ProvenEnd:
     True
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        return _upper_bound(statement, witness)
+        return _upper_bound(statement, witness, ranking)
 
 
-def _upper_bound(statement: ConeStatement, witness: PrimalWitness) -> ProvenEnd:
+def _upper_bound(statement: ConeStatement, witness: PrimalWitness, ranking: bool) -> ProvenEnd:
     x = witness.x
     if not np.isfinite(x).all():
         return ProvenEnd(np.inf, "the point is not finite")
@@ -111,7 +115,7 @@ def _upper_bound(statement: ConeStatement, witness: PrimalWitness) -> ProvenEnd:
     step = _Neighbourhood(np.zeros(x.size), 0.0)
     if not is_zero(slack[equations]).all():
         found = _solve_rows(statement, x, slack, equations)
-        if found is None:
+        if found is None and ranking:
             # Dependent equations have no room to be solved one by one: those that follow exactly
             # from the others are left out.
             found, tight = _solve_independent_rows(statement, x, slack, equations)

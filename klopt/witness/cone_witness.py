@@ -387,7 +387,9 @@ def _prove(
         return _better(found, _repaired_proof(statement, form, x, y, as_witness, found))
     upper, point = _best_point(statement, form, x, thorough)
     proposals = _multipliers(form, x, y) if thorough else _cheap_multipliers(form, x, y)
-    lower, multipliers = _best_multipliers(statement, y, proposals, as_witness, upper.value)
+    lower, multipliers = _best_multipliers(
+        statement, y, proposals, as_witness, upper.value, ranking=thorough
+    )
     if thorough and not np.isfinite(lower.value):
         starts = list(_cheap_multipliers(form, x, y))[:1]
         lower, multipliers = _interior_multipliers(statement, starts, as_witness, upper.value)
@@ -598,10 +600,11 @@ def _best_point(
     tried: list[FloatArray] = []
     for point in _points(statement, form, x):
         tried.append(point)
-        end = upper_bound(statement, PrimalWitness(point))
+        # Where equations depend on each other, rationals come next, which find out as they go.
+        end = upper_bound(statement, PrimalWitness(point), ranking=thorough)
         if not np.isfinite(end.value) and not thorough:
             moved = on_active_rows(statement, point)
-            return upper_bound(statement, PrimalWitness(*moved)), moved[0]
+            return upper_bound(statement, PrimalWitness(*moved), ranking=False), moved[0]
         if not np.isfinite(end.value):
             tight = doubtful_rows(statement, point)
             if tight.size and not exhausted():
@@ -661,12 +664,13 @@ def _best_multipliers(
     proposals: Iterable[tuple[FloatArray, FloatArray]],
     as_witness: AsWitness,
     upper: float,
+    ranking: bool = True,
 ) -> tuple[ProvenEnd, FloatArray]:
     """The multipliers with the largest proven bound, until it is near the upper end."""
     best = ProvenEnd(-np.inf, "the multipliers are not finite")
     chosen = np.zeros_like(y)
     for w, multipliers in proposals:
-        end = lower_bound(statement, as_witness(w, multipliers))
+        end = lower_bound(statement, as_witness(w, multipliers), ranking=ranking)
         if end.value > best.value or not np.isfinite(best.value):
             best = end
             chosen = multipliers

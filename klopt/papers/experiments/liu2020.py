@@ -166,8 +166,8 @@ PROTOCOL = Protocol(
         "four sets.",
         "LDK has the figures of the paper's LogDet.",
         "BMKL is `klopt.papers.experiments.bayesian_mkl`, 200 sweeps of variational inference with "
-        "Gamma(1, 1) priors; the paper does not state its settings. SimpleMKL has the same kernels, ten Gaussian ones and three "
-        "polynomials. KNPL, the authors' earlier method without bounds on F, is not run.",
+        "Gamma(1, 1) priors; the paper does not state its settings. SimpleMKL has the same kernels, "
+        "ten Gaussian ones and three polynomials. KNPL, the authors' earlier method without bounds on F, is not run.",
         "Spect and monks have a part for the test of their own: all splits are the same and "
         "differ in the folds of cross-validation only, so their deviations and tests say nothing "
         "of other data. Monks need a folder.",

@@ -1,11 +1,11 @@
 """The backend passes klopt's conformance checks, and klopt finds it by its entry point."""
 
 import pytest
-from klopt_piqp import BACKEND
+from klopt_osqp import BACKEND
 
 import klopt
 
-pytest.importorskip("piqp", reason="PIQP is not installed: pip install piqp")
+pytest.importorskip("osqp", reason="OSQP is not installed: pip install osqp")
 
 CHECKS = klopt.check_backend(BACKEND, show=False)
 
