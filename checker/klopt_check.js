@@ -13,7 +13,10 @@ const KloptCheck = (() => {
   const MAX_EXPONENT = 20000;
   const MAX_ELIMINATION = 100; // the order up to which a matrix needs no factor
   const MAX_ARGUMENT = 5000n; // of exp
-  const MAX_POWER = 32n; // the sum of weights up to which powers themselves are compared
+  const MAX_POWER = 32n; // an exponent; the sum of weights up to which powers themselves are compared
+  const MAX_TERMS = 200000; // of a product of polynomials, before like ones are added
+  const MAX_DEGREE = 64; // of a monomial
+  const MAX_DEPTH = 50; // of an expression
   const BITS = 256n;
   const ONE = 1n << BITS;
 
@@ -1078,12 +1081,119 @@ const KloptCheck = (() => {
     return best;
   }
 
+  // The rule of polynomial programs: a Map from the exponents, as text, to the factor.
+
+  const powers = (key) => (key === "" ? [] : key.split(",").map(Number));
+
+  function polyPlus(p, q, factor = fraction(1n)) {
+    const total = new Map(p);
+    for (const [key, value] of q) {
+      const sum = plus(total.get(key) ?? ZERO, times(factor, value));
+      if (sum.n === 0n) total.delete(key);
+      else total.set(key, sum);
+    }
+    return total;
+  }
+
+  function polyTimes(p, q) {
+    need(p.size * q.size <= MAX_TERMS, "a product has too many terms");
+    const total = new Map();
+    for (const [one, a] of p) {
+      const left = powers(one);
+      for (const [other, b] of q) {
+        const right = powers(other);
+        const sums = left.map((power, i) => power + right[i]);
+        need(sums.reduce((a, b) => a + b, 0) <= MAX_DEGREE, "a monomial has a degree out of range");
+        const key = sums.join();
+        const sum = plus(total.get(key) ?? ZERO, times(a, b));
+        if (sum.n === 0n) total.delete(key);
+        else total.set(key, sum);
+      }
+    }
+    return total;
+  }
+
+  // A number, the index of a variable, or ["+", ..], ["*", ..], ["^", expression, exponent].
+  function expanded(n, part, depth = 0) {
+    need(depth <= MAX_DEPTH, "an expression is nested too deeply");
+    const monomial = (k) => Array.from({ length: n }, (_, i) => (i === k ? 1 : 0)).join();
+    if (typeof part === "string") {
+      const value = number(part);
+      return new Map(value.n === 0n ? [] : [[monomial(-1), value]]);
+    }
+    if (!Array.isArray(part)) {
+      const k = whole("a variable", part);
+      need(k < n, "there is no such variable");
+      return new Map([[monomial(k), fraction(1n)]]);
+    }
+    const [sign, ...inner] = part;
+    need(inner.length > 0 && ["+", "*", "^"].includes(sign), "an expression has no operator");
+    let parts;
+    if (sign === "^") {
+      need(inner.length === 2, "a power has one exponent");
+      const power = whole("an exponent", inner[1], 1);
+      need(power <= Number(MAX_POWER), "an exponent is out of range");
+      parts = new Array(power).fill(expanded(n, inner[0], depth + 1));
+    } else parts = inner.map((each) => expanded(n, each, depth + 1));
+    return parts.reduce((total, each) => (sign === "+" ? polyPlus(total, each) : polyTimes(total, each)));
+  }
+
+  function readPolynomials(data) {
+    const names = list("variables", data.variables);
+    need(names.every((name) => typeof name === "string"), "a variable has no name");
+    const n = names.length;
+    const all = (name) => list(name, data[name] === undefined ? [] : data[name]).map((part) => expanded(n, part));
+    const objective = expanded(n, data.objective);
+    return { ...units(data), n, objective, nonnegative: all("nonnegative"), zero: all("zero") };
+  }
+
+  function endsOfPolynomials({ n, objective, nonnegative, zero }, witness) {
+    const x = vector("x", witness.x, n);
+    const valueOf = (p) => {
+      let total = ZERO;
+      for (const [key, factor] of p) {
+        let term = factor;
+        powers(key).forEach((power, i) => {
+          for (let k = 0; k < power; k++) term = times(term, entry(x, i));
+        });
+        total = plus(total, term);
+      }
+      return total;
+    };
+    const chosen = (parts, index) => {
+      const k = whole("a constraint", index);
+      need(k < parts.length, "there is no such constraint");
+      return parts[k];
+    };
+    const optional = (data, name, other) => (data[name] === undefined ? other : data[name]);
+    need(nonnegative.every((g) => valueOf(g).n >= 0n), "the point violates a constraint");
+    need(zero.every((h) => valueOf(h).n === 0n), "the point violates an equation");
+    let rest = objective;
+    for (const square of list("squares", optional(witness, "squares", []))) {
+      need(isObject(square), "a square is no object");
+      const weight = number(optional(square, "weight", "0x1"));
+      need(weight.n >= 0n, "a square has a negative weight");
+      const root = expanded(n, square.of);
+      let term = polyTimes(root, root);
+      for (const k of list("times", optional(square, "times", []))) term = polyTimes(term, chosen(nonnegative, k));
+      rest = polyPlus(rest, term, minus(ZERO, weight));
+    }
+    for (const part of list("zeros", optional(witness, "zeros", []))) {
+      need(isObject(part), "a multiple of an equation is no object");
+      rest = polyPlus(rest, polyTimes(expanded(n, part.of), chosen(zero, part.times)), fraction(-1n));
+    }
+    const constant = new Array(n).fill(0).join();
+    need([...rest.keys()].every((key) => key === constant), "the squares do not add up to the objective");
+    return [rest.get(constant) ?? ZERO, valueOf(objective)];
+  }
+
   const RULES = {
     "cone program": [readProgram, endsOfCone],
     "saddle program": [readSaddle, endsOfSaddle],
     "graph log det": [readGraph, endsOfGraph],
     "alignment level": [readLevels, endsOfLevels],
     "ordered energies": [readEnergies, endsOfEnergies],
+    "polynomial program": [readPolynomials, endsOfPolynomials],
   };
 
   // Certificates: JSON whose numbers are whole and whose keys stand once in an object. JSON.parse

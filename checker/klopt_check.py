@@ -19,7 +19,7 @@ If only H + phi D is positive semidefinite, D = 1 on the diagonal for the variab
 entries of, and lower <= x <= upper for these by nonnegative rows with a single entry, the bound is
 less by phi/2 times the sum over them of max((lower_j - w_j)^2, (upper_j - w_j)^2).
 
-The other rules (saddle programs, and three closed forms) are in their classes.
+The other rules (saddle programs, three closed forms, polynomials) are in their classes.
 
 A matrix S is shown to be positive semidefinite by a factor L for which S - LL' has diagonal entries
 that are at least the sum of the sizes of the others in their row; without one, by elimination.
@@ -42,7 +42,12 @@ FORMAT = "klopt certificate 1"
 MAX_EXPONENT = 20_000  # of a number written in hexadecimal digits
 MAX_ELIMINATION = 100  # the order up to which a matrix needs no factor
 MAX_ARGUMENT = 5_000  # of exp
-MAX_POWER = 32  # the sum of the weights of a power cone up to which powers are compared themselves
+MAX_POWER = (
+    32  # an exponent; the weights of a power cone up to which powers are compared themselves
+)
+MAX_TERMS = 200_000  # of a product of polynomials, before like ones are added
+MAX_DEGREE = 64  # of a monomial
+MAX_DEPTH = 50  # of an expression
 BITS = 256  # of the bounds of exp, log and of the square root of 2
 
 
@@ -1064,6 +1069,102 @@ class Energies:
         return best
 
 
+# The rule of polynomial programs
+
+Polynomial = dict  # the factor of each monomial, by the exponents of all variables
+
+
+def poly_plus(p: Polynomial, q: Polynomial, factor: Fraction = Fraction(1)) -> Polynomial:
+    total = dict(p)
+    for key, value in q.items():
+        total[key] = total.get(key, Fraction(0)) + factor * value
+    return {key: value for key, value in total.items() if value}
+
+
+def poly_times(p: Polynomial, q: Polynomial) -> Polynomial:
+    need(len(p) * len(q) <= MAX_TERMS, f"a product has more than {MAX_TERMS} terms")
+    total: Polynomial = {}
+    for one, a in p.items():
+        for other, b in q.items():
+            key = tuple(i + j for i, j in zip(one, other, strict=True))
+            need(sum(key) <= MAX_DEGREE, f"a monomial has a degree beyond {MAX_DEGREE}")
+            total[key] = total.get(key, Fraction(0)) + a * b
+    return {key: value for key, value in total.items() if value}
+
+
+class PolynomialProgram:
+    """inf f(x) over all real x with g_i(x) >= 0 and h_j(x) = 0; f - lower = sum w s^2 g.. + sum q h."""
+
+    def __init__(self, data: dict) -> None:
+        self.scale, self.shift = units(data)
+        names = listed("variables", data.get("variables"))
+        need(all(isinstance(name, str) for name in names), "a variable has no name")
+        self.n = len(names)
+        self.objective = self.expanded(data.get("objective"))
+        self.nonnegative = [self.expanded(g) for g in listed("g", data.get("nonnegative", []))]
+        self.zero = [self.expanded(h) for h in listed("h", data.get("zero", []))]
+
+    def expanded(self, part: object, depth: int = 0) -> Polynomial:
+        """A number, the index of a variable, or ["+", ..], ["*", ..], ["^", expression, exponent]."""
+        need(depth <= MAX_DEPTH, "an expression is nested too deeply")
+        if isinstance(part, str):
+            value = number(part)
+            return {(0,) * self.n: value} if value else {}
+        if not isinstance(part, list):
+            k = whole("a variable", part)
+            need(k < self.n, "there is no such variable")
+            return {tuple(int(i == k) for i in range(self.n)): Fraction(1)}
+        need(len(part) > 1 and part[0] in ("+", "*", "^"), "an expression has no operator")
+        if part[0] == "^":
+            need(len(part) == 3, "a power has one exponent")
+            times = whole("an exponent", part[2], 1)
+            need(times <= MAX_POWER, f"an exponent is beyond {MAX_POWER}")
+            parts = [self.expanded(part[1], depth + 1)] * times
+        else:
+            parts = [self.expanded(each, depth + 1) for each in part[1:]]
+        total = parts[0]
+        for each in parts[1:]:
+            total = poly_plus(total, each) if part[0] == "+" else poly_times(total, each)
+        return total
+
+    def value(self, p: Polynomial, x: Vector) -> Fraction:
+        total = Fraction(0)
+        for key, factor in p.items():
+            total += factor * prod(x[i] ** power for i, power in enumerate(key))
+        return total
+
+    def ends(self, witness: dict) -> tuple[Fraction, Fraction]:
+        x = Vector.read("x", witness.get("x"), self.n)
+        need(
+            all(self.value(g, x) >= 0 for g in self.nonnegative), "the point violates a constraint"
+        )
+        need(all(self.value(h, x) == 0 for h in self.zero), "the point violates an equation")
+        rest = self.objective
+        for square in listed("squares", witness.get("squares", [])):
+            need(isinstance(square, dict), "a square is no object")
+            weight = number(square.get("weight", "0x1"))
+            need(weight >= 0, "a square has a negative weight")
+            root = self.expanded(square.get("of"))
+            term = poly_times(root, root)
+            for k in listed("times", square.get("times", [])):
+                term = poly_times(term, self.chosen(self.nonnegative, k))
+            rest = poly_plus(rest, term, -weight)
+        for zero in listed("zeros", witness.get("zeros", [])):
+            need(isinstance(zero, dict), "a multiple of an equation is no object")
+            term = poly_times(
+                self.expanded(zero.get("of")), self.chosen(self.zero, zero.get("times"))
+            )
+            rest = poly_plus(rest, term, Fraction(-1))
+        constant = (0,) * self.n
+        need(rest.keys() <= {constant}, "the squares do not add up to the objective")
+        return rest.get(constant, Fraction(0)), self.value(self.objective, x)
+
+    def chosen(self, parts: list[Polynomial], index: object) -> Polynomial:
+        k = whole("a constraint", index)
+        need(k < len(parts), "there is no such constraint")
+        return parts[k]
+
+
 # Certificates
 
 
@@ -1104,6 +1205,7 @@ RULES: dict[str, type] = {
     "graph log det": GraphLogDet,
     "alignment level": Levels,
     "ordered energies": Energies,
+    "polynomial program": PolynomialProgram,
 }
 
 

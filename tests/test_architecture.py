@@ -53,7 +53,8 @@ MAY_IMPORT = {
     "conformance": CORE,
     # `certificates`: a comparison keeps those of its runs.
     "bench": CORE | {"certificates", "papers"},
-    "papers": CORE | {"problems", "learners", "bench"},
+    # Proofs of claims are certificates, which the checker itself decides about.
+    "papers": CORE | {"problems", "learners", "bench", "certificates", "checker", "worst_cases"},
     "learners": CORE | {"problems", "bench"},
     # Worst cases are decided by the checker itself.
     "worst_cases": CORE | {"certificates", "checker"},

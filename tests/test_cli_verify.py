@@ -16,6 +16,8 @@ from click.testing import CliRunner, Result
 from klopt.cli.main import main
 
 VERDICTS = {
+    "PROVEN",
+    "PROVEN AS CORRECTED",
     "HOLDS",
     "HOLDS AS CORRECTED",
     "REFUTED",
@@ -74,10 +76,10 @@ def test_the_table_has_one_row_a_claim_with_its_verdict() -> None:
     done = process("kundu2010-eq5", "mao2010-eq5", "mao2010-ridge-value", "--trials", 3)
     assert (done.returncode, done.stderr) == (0, "")
     assert re.search(r"kundu2010-eq5 .*REFUTED, exact", done.stdout)
-    assert re.search(r"mao2010-eq5 .*HOLDS AS CORRECTED, exact", done.stdout)
+    assert re.search(r"mao2010-eq5 .*PROVEN AS CORRECTED, exact", done.stdout)
     assert re.search(r"mao2010-ridge-value .*NOT CHECKABLE", done.stdout)
     said = " ".join(done.stdout.split())
-    assert "1 HOLDS AS CORRECTED, 1 REFUTED, 1 NOT CHECKABLE; 0 unexpected" in said
+    assert "1 PROVEN AS CORRECTED, 1 REFUTED, 1 NOT CHECKABLE; 0 unexpected" in said
     assert "it does not prove it" in said
 
 

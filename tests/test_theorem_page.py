@@ -201,6 +201,20 @@ def test_the_page_depends_on_the_seed_and_nothing_else(page: str) -> None:
     assert verification_page(verify_claims(CLAIMS, trials=5)) == page
 
 
+def test_a_proof_can_be_saved_from_the_page() -> None:
+    import base64
+
+    from klopt.checker import klopt_check
+    from klopt.papers.theorems.catalogue import select
+
+    page = verification_page(verify_claims(select(("xie2017-theorem4",), None), trials=1))
+    files = re.findall(r'download="([^"]+)" href="data:application/json;base64,([^"]+)"', page)
+    assert [name for name, _ in files] == ["xie2017-theorem4-1.json", "xie2017-theorem4-2.json"]
+    for _, data in files:
+        assert klopt_check.check(base64.b64decode(html.unescape(data)).decode())
+    assert "Proof: every dimension" in html.unescape(page)
+
+
 def test_the_command_writes_the_page(tmp_path: Path) -> None:
     target = tmp_path / "page.html"
     apart = (
@@ -210,7 +224,7 @@ def test_the_command_writes_the_page(tmp_path: Path) -> None:
         main, ["verify", "mao2010-eq5", "--trials", "3", "-o", str(target), "--json"]
     )
     assert result.exit_code == 0, result.output
-    assert "Of 1 claim, 1 holds only as corrected." in target.read_text(encoding="utf-8")
+    assert "Of 1 claim, 1 is proven as corrected." in target.read_text(encoding="utf-8")
     assert json.loads(result.stdout)
 
 

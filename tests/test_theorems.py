@@ -21,9 +21,10 @@ from klopt.papers.theorems.claim import Claim, Outcome
 from klopt.papers.theorems.verification import examine
 
 CHECKED = [claim for claim in claims() if claim.printed is not None]
-TRUE = [claim for claim in CHECKED if claim.expected is Outcome.HOLDS]
-CORRECTED = [claim for claim in CHECKED if claim.expected is Outcome.CORRECTED]
-FALSE = [claim for claim in CHECKED if claim.expected in (Outcome.REFUTED, Outcome.CORRECTED)]
+TRUE = [claim for claim in CHECKED if claim.expected in (Outcome.HOLDS, Outcome.PROVEN)]
+MENDED = (Outcome.CORRECTED, Outcome.PROVEN_CORRECTED)
+CORRECTED = [claim for claim in CHECKED if claim.expected in MENDED]
+FALSE = [claim for claim in CHECKED if claim.expected in (Outcome.REFUTED, *MENDED)]
 EXACT = [claim for claim in FALSE if claim.exact is not None]
 AGREE = 1e-5
 

@@ -11,7 +11,9 @@ from theorem_mutants import deciding, few_cases, holds, noticed, noticed_constan
 from klopt.papers.theorems.catalogue import claims
 from klopt.papers.theorems.claim import Claim, Outcome
 
-HOLDING = [claim for claim in claims() if claim.expected in (Outcome.HOLDS, Outcome.CORRECTED)]
+SUPPORTED = (Outcome.HOLDS, Outcome.CORRECTED, Outcome.PROVEN, Outcome.PROVEN_CORRECTED)
+# Claims that a proof alone decides have no check: test_proofs.py changes their constants.
+HOLDING = [claim for claim in claims() if claim.expected in SUPPORTED and claim.printed is not None]
 FEW = 2
 MORE = 8
 ANY_DATA = "makes the data; the statement is about any"

@@ -240,15 +240,17 @@ def test_claims_have_unique_names_and_say_something() -> None:
     for claim in claims():
         assert claim.says, claim.name
         assert claim.number, claim.name
-        assert claim.quote, claim.name
+        # What is known of a method is the theorem of another paper, with its reference.
+        assert claim.quote or claim.is_of_a_method, claim.name
         assert claim.name.startswith(f"{claim.paper}-"), claim.name
         assert claim.paper in PAPERS, claim.name
         # A remark is klopt's own: it is there because it is true.
         if claim.is_remark:
-            assert claim.expected is Outcome.HOLDS, claim.name
-        assert (claim.printed is None) == (claim.expected is Outcome.UNCHECKED), claim.name
-        assert claim.reason or claim.printed is not None, claim.name
-        if claim.expected in (Outcome.CORRECTED, Outcome.REFUTED):
+            assert claim.expected in (Outcome.HOLDS, Outcome.PROVEN), claim.name
+        decided = claim.printed is not None or claim.proof is not None
+        assert decided == (claim.expected is not Outcome.UNCHECKED), claim.name
+        assert claim.reason or decided, claim.name
+        if claim.expected in (Outcome.CORRECTED, Outcome.PROVEN_CORRECTED, Outcome.REFUTED):
             assert claim.correction, claim.name
 
 
@@ -286,6 +288,6 @@ def test_cases_of_all_claims_can_be_written_as_json() -> None:
 
 def test_remarks_are_counted_apart() -> None:
     found = klopt.verify(["xie2017-lemma2", "xie2017-rate"], trials=2)
-    assert repr(found) == "Verification of 1 claim: 1 HOLDS; 1 remark: 1 HOLDS; 0 unexpected"
+    assert repr(found) == "Verification of 1 claim: 1 PROVEN; 1 remark: 1 HOLDS; 0 unexpected"
     assert [finding.claim.name for finding in found.remarks] == ["xie2017-rate"]
     assert found["002-16"] is found["xie2017-rate"]

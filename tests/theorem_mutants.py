@@ -225,7 +225,8 @@ def holds(check: Callable[[Case], Evidence], cases: list[Case]) -> bool:
 
 def deciding(claim: Claim) -> Callable[[Case], Evidence]:
     """The check by which a claim holds: that of its correction, if it has one."""
-    check = claim.corrected if claim.expected is Outcome.CORRECTED else claim.printed
+    is_corrected = claim.expected in (Outcome.CORRECTED, Outcome.PROVEN_CORRECTED)
+    check = claim.corrected if is_corrected else claim.printed
     assert check is not None
     return check
 

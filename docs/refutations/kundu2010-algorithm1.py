@@ -7,32 +7,26 @@ Exact numbers, or intervals that enclose them. Exit code 0: refuted.
 """
 import sys
 from fractions import Fraction
-from math import isqrt
+from math import ceil, floor, isqrt
 from typing import Any, NamedTuple
 BITS = 300  # of intervals, behind the point
-def ball(x):  # a rational number as an interval
-    n, d = Fraction(x).numerator << BITS, Fraction(x).denominator
-    return Ball(n // d, -(-n // d))
-lift = lambda y: y if isinstance(y, Ball) else ball(y)
+ball = lambda x: x if isinstance(x, Ball) else Ball(floor(Fraction(x) * 2**BITS), ceil(Fraction(x) * 2**BITS))
 class Ball:  # a number between a / 2**BITS and b / 2**BITS; every step rounds outwards
     def __init__(self, a, b): self.a, self.b = a, b
-    __add__ = __radd__ = lambda x, y: Ball(x.a + lift(y).a, x.b + lift(y).b)
+    __add__ = __radd__ = lambda x, y: Ball(x.a + ball(y).a, x.b + ball(y).b)
     __neg__ = lambda x: Ball(-x.b, -x.a)
-    __sub__ = lambda x, y: x + -lift(y)
+    __sub__ = lambda x, y: x + -ball(y)
     __rsub__ = lambda x, y: -x + y
-    def __mul__(x, y):
-        ends = [p * q for p in (x.a, x.b) for q in (lift(y).a, lift(y).b)]
-        return Ball(min(ends) >> BITS, -(-max(ends) >> BITS))
-    __rmul__ = __mul__
+    __mul__ = __rmul__ = lambda x, y: Ball(min(e := [p * q for p in (x.a, x.b) for q in (ball(y).a, ball(y).b)]) >> BITS, -(-max(e) >> BITS))
     def inverse(x):
         if x.a <= 0 <= x.b: raise ValueError("undecided: a division by what may be 0")
-        return Ball((1 << 2 * BITS) // x.b, -(-(1 << 2 * BITS) // x.a))
-    __truediv__ = lambda x, y: x * lift(y).inverse()
+        return Ball(floor(Fraction(4**BITS, x.b)), ceil(Fraction(4**BITS, x.a)))
+    __truediv__ = lambda x, y: x * ball(y).inverse()
     __rtruediv__ = lambda x, y: x.inverse() * y
-    __gt__ = lambda x, y: x.a > lift(y).b
-    __lt__ = lambda x, y: x.b < lift(y).a
+    __gt__ = lambda x, y: x.a > ball(y).b
+    __lt__ = lambda x, y: x.b < ball(y).a
     __float__ = lambda x: float(Fraction(x.a + x.b, 2 << BITS))
-    min = lambda x, y: Ball(min(x.a, lift(y).a), min(x.b, lift(y).b))
+    min = lambda x, y: Ball(min(x.a, ball(y).a), min(x.b, ball(y).b))
     size = lambda x: max(abs(x.a), abs(x.b))
     sqrt = lambda x: Ball(isqrt(max(x.a, 0) << BITS), isqrt(max(x.b, 0) << BITS) + 1)
     def exp(x):  # the series at x / 2**k, whose rest is below its last term, squared k times
@@ -52,33 +46,23 @@ class Ball:  # a number between a / 2**BITS and b / 2**BITS; every step rounds o
         return s
     tanh = lambda x: 1 - 2 / ((x * 2).exp() + 1)
 class Array(list):  # vectors and matrices
-    def __getitem__(x, i):
-        if not isinstance(i, tuple): return list.__getitem__(x, i)
-        if None in i: return Array([x]) if i[0] is None else Array(Array([a]) for a in x)
-        return Array(row[i[1]] for row in x) if isinstance(i[0], slice) else x[i[0]][i[1]]
-array = lambda x, dtype=None: Array(map(array, x)) if isinstance(x, (list, tuple, map)) else x
-ndim = lambda x: 1 + ndim(x[0]) if isinstance(x, Array) else 0
-F = Fraction
+    __getitem__ = lambda x, i: x[i[0]][i[1]] if isinstance(i, tuple) else list.__getitem__(x, i)
+F = lambda x: Array(map(F, x)) if isinstance(x, list) else Fraction(x)
 CASE = {
-    'S': array([[[F(3, 4), F(3, 8)], [F(3, 8), F(1, 4)]]]),
+    'S': F([[['3/4', '3/8'], ['3/8', '1/4']]]),
     'C': F(1),
     'rho': F(3),
     'tau': F(1),
     'loss': 'l1',
     'L': F(7),
-    'K': array([[[F(5, 8), F(-1, 8)], [F(-1, 8), F(3, 8)]]]),
+    'K': F([[['5/8', '-1/8'], ['-1/8', '3/8']]]),
 }
 class TracelessPart(NamedTuple):
     x: Any
     z: Any
-
-    def size(self):
-        return (self.x * self.x + self.z * self.z).sqrt()
-
-    def times(self, factor):
-        return TracelessPart(factor * self.x, factor * self.z)
-def pair_of(M):
-    return TracelessPart(ball((M[0, 0] - M[1, 1]) / 2), ball(M[0, 1]))
+    def size(self): return (self.x * self.x + self.z * self.z).sqrt()
+    def times(self, factor): return TracelessPart(factor * self.x, factor * self.z)
+def pair_of(M): return TracelessPart(ball((M[0, 0] - M[1, 1]) / 2), ball(M[0, 1]))
 def exact_svm(C, k):
     roots = [one.sqrt() for one in k]
     s = sum(roots[1:], roots[0])
@@ -93,29 +77,23 @@ class TwoPointProblem(NamedTuple):
     C: Any
     rho: Any
     tau: Any
-
     @classmethod
     def of(cls, case):
         assert case['loss'] == 'l1'
         assert all((S[0, 0] + S[1, 1] == case['tau'] for S in case['S']))
         assert all((S[0, 0] * S[1, 1] >= S[0, 1] ** 2 for S in case['S']))
         return cls(tuple(map(pair_of, case['S'])), *(ball(Fraction(case[name])) for name in ('C', 'rho', 'tau')))
-
     def value(self, kernels):
         apart = [2 * abs(K.x - S.x) + 2 * abs(K.z - S.z) for K, S in zip(kernels, self.S, strict=True)]
         value, _, _ = exact_svm(self.C, self.squares(kernels))
         return value + self.rho * sum(apart, ball(0))
-
-    def squares(self, kernels):
-        return [self.tau - 2 * K.z for K in kernels]
-
+    def squares(self, kernels): return [self.tau - 2 * K.z for K in kernels]
     def gradients(self, kernels, weight):
         _, amount, gamma = exact_svm(self.C, self.squares(kernels))
         push = [amount * amount / (2 * one) for one in gamma]
         signs = [(sign(K.x - S.x), sign(K.z - S.z)) for K, S in zip(kernels, self.S, strict=True)]
         return [TracelessPart(weight * u, p + weight * v) for p, (u, v) in zip(push, signs, strict=True)]
-def _half_log(r, tau):
-    return ((tau / 2 + r).log() - (tau / 2 - r).log()) / 2
+def _half_log(r, tau): return ((tau / 2 + r).log() - (tau / 2 - r).log()) / 2
 def _prox(K, g, log_K, eta, tau):
     high = tau / 2 + K.size()
     low = tau / 2 - K.size()
@@ -136,9 +114,9 @@ def printed_prox(case):
     printed = [g.times(tau / 2 * (turn * half - eta * r).tanh() / r) for turn in (1, -1)]
     costs = [_prox(point, g, log_K, eta, tau) for point in printed]
     return (costs[0].min(costs[1]), _prox(right, g, log_K, eta, tau))
-left, right = printed_prox(CASE)
-show = lambda x: str(x) if len(str(x)) < 60 and not hasattr(x, 'a') else f'{float(x):.17g}'
 print(__doc__.strip(), *(f'{name} = {value}' for name, value in CASE.items()), sep='\n')
+try: left, right = printed_prox(CASE)
+except (ArithmeticError, AssertionError, ValueError) as why: sys.exit(f'not refuted: no instance, {why}')
+show = lambda x: str(x) if len(str(x)) < 60 and not hasattr(x, 'a') else f'{float(x):.17g}'
 print('the claim says that', show(left), 'is at most', show(right))
-print('REFUTED' if left > right else 'not refuted')
-sys.exit(0 if left > right else 1)
+sys.exit(print('REFUTED')) if left > right else sys.exit('not refuted')

@@ -8,44 +8,32 @@ Exact numbers, or intervals that enclose them. Exit code 0: refuted.
 """
 import sys
 from fractions import Fraction
-from math import isqrt
+from math import ceil, floor, isqrt
 BITS = 300  # of intervals, behind the point
-def ball(x):  # a rational number as an interval
-    n, d = Fraction(x).numerator << BITS, Fraction(x).denominator
-    return Ball(n // d, -(-n // d))
-lift = lambda y: y if isinstance(y, Ball) else ball(y)
+ball = lambda x: x if isinstance(x, Ball) else Ball(floor(Fraction(x) * 2**BITS), ceil(Fraction(x) * 2**BITS))
 class Ball:  # a number between a / 2**BITS and b / 2**BITS; every step rounds outwards
     def __init__(self, a, b): self.a, self.b = a, b
-    __add__ = __radd__ = lambda x, y: Ball(x.a + lift(y).a, x.b + lift(y).b)
+    __add__ = __radd__ = lambda x, y: Ball(x.a + ball(y).a, x.b + ball(y).b)
     __neg__ = lambda x: Ball(-x.b, -x.a)
-    __sub__ = lambda x, y: x + -lift(y)
-    def __mul__(x, y):
-        ends = [p * q for p in (x.a, x.b) for q in (lift(y).a, lift(y).b)]
-        return Ball(min(ends) >> BITS, -(-max(ends) >> BITS))
-    __rmul__ = __mul__
+    __sub__ = lambda x, y: x + -ball(y)
+    __mul__ = __rmul__ = lambda x, y: Ball(min(e := [p * q for p in (x.a, x.b) for q in (ball(y).a, ball(y).b)]) >> BITS, -(-max(e) >> BITS))
     def inverse(x):
         if x.a <= 0 <= x.b: raise ValueError("undecided: a division by what may be 0")
-        return Ball((1 << 2 * BITS) // x.b, -(-(1 << 2 * BITS) // x.a))
-    __truediv__ = lambda x, y: x * lift(y).inverse()
-    __gt__ = lambda x, y: x.a > lift(y).b
+        return Ball(floor(Fraction(4**BITS, x.b)), ceil(Fraction(4**BITS, x.a)))
+    __truediv__ = lambda x, y: x * ball(y).inverse()
+    __gt__ = lambda x, y: x.a > ball(y).b
     __float__ = lambda x: float(Fraction(x.a + x.b, 2 << BITS))
-    max = lambda x, y: Ball(max(x.a, lift(y).a), max(x.b, lift(y).b))
-    min = lambda x, y: Ball(min(x.a, lift(y).a), min(x.b, lift(y).b))
+    max = lambda x, y: Ball(max(x.a, ball(y).a), max(x.b, ball(y).b))
+    min = lambda x, y: Ball(min(x.a, ball(y).a), min(x.b, ball(y).b))
     sqrt = lambda x: Ball(isqrt(max(x.a, 0) << BITS), isqrt(max(x.b, 0) << BITS) + 1)
 class Array(list):  # vectors and matrices
-    def __getitem__(x, i):
-        if not isinstance(i, tuple): return list.__getitem__(x, i)
-        if None in i: return Array([x]) if i[0] is None else Array(Array([a]) for a in x)
-        return Array(row[i[1]] for row in x) if isinstance(i[0], slice) else x[i[0]][i[1]]
-array = lambda x, dtype=None: Array(map(array, x)) if isinstance(x, (list, tuple, map)) else x
-ndim = lambda x: 1 + ndim(x[0]) if isinstance(x, Array) else 0
-F = Fraction
+    __getitem__ = lambda x, i: x[i[0]][i[1]] if isinstance(i, tuple) else list.__getitem__(x, i)
+F = lambda x: Array(map(F, x)) if isinstance(x, list) else Fraction(x)
 CASE = {
-    'G': array([[F(1), F(0)], [F(-824215936045867, 2251799813685248), F(2095535848340695,
-        2251799813685248)]]),
-    'c': array([F(0), F(-824215936045867, 2251799813685248)]),
-    'best': array([F(-1648431872091733, 2251799813685248), F(-767019355033669,
-        1125899906842624)]),
+    'G': F([[1, 0], ['-824215936045867/2251799813685248',
+        '2095535848340695/2251799813685248']]),
+    'c': F([0, '-824215936045867/2251799813685248']),
+    'best': F(['-1648431872091733/2251799813685248', '-767019355033669/1125899906842624']),
     'T': 2,
 }
 def subgradient_gap(case):
@@ -62,9 +50,9 @@ def subgradient_gap(case):
     second = [ball(offset) - step for offset, step in zip(c, reach, strict=True)]
     after = second[0].max(second[1])
     return (ball(c[0]).min(after) - ball(floor), L * R / ball(2).sqrt())
-left, right = subgradient_gap(CASE)
-show = lambda x: str(x) if len(str(x)) < 60 and not hasattr(x, 'a') else f'{float(x):.17g}'
 print(__doc__.strip(), *(f'{name} = {value}' for name, value in CASE.items()), sep='\n')
+try: left, right = subgradient_gap(CASE)
+except (ArithmeticError, AssertionError, ValueError) as why: sys.exit(f'not refuted: no instance, {why}')
+show = lambda x: str(x) if len(str(x)) < 60 and not hasattr(x, 'a') else f'{float(x):.17g}'
 print('the claim says that', show(left), 'is at most', show(right))
-print('REFUTED' if left > right else 'not refuted')
-sys.exit(0 if left > right else 1)
+sys.exit(print('REFUTED')) if left > right else sys.exit('not refuted')

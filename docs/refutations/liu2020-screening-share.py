@@ -8,41 +8,31 @@ Exact numbers, or intervals that enclose them. Exit code 0: refuted.
 """
 import sys
 from fractions import Fraction
+from math import ceil, floor
 BITS = 300  # of intervals, behind the point
-def ball(x):  # a rational number as an interval
-    n, d = Fraction(x).numerator << BITS, Fraction(x).denominator
-    return Ball(n // d, -(-n // d))
-lift = lambda y: y if isinstance(y, Ball) else ball(y)
+ball = lambda x: x if isinstance(x, Ball) else Ball(floor(Fraction(x) * 2**BITS), ceil(Fraction(x) * 2**BITS))
 class Ball:  # a number between a / 2**BITS and b / 2**BITS; every step rounds outwards
     def __init__(self, a, b): self.a, self.b = a, b
-    __add__ = __radd__ = lambda x, y: Ball(x.a + lift(y).a, x.b + lift(y).b)
+    __add__ = __radd__ = lambda x, y: Ball(x.a + ball(y).a, x.b + ball(y).b)
     __neg__ = lambda x: Ball(-x.b, -x.a)
     __rsub__ = lambda x, y: -x + y
-    def __mul__(x, y):
-        ends = [p * q for p in (x.a, x.b) for q in (lift(y).a, lift(y).b)]
-        return Ball(min(ends) >> BITS, -(-max(ends) >> BITS))
-    __rmul__ = __mul__
-    __gt__ = lambda x, y: x.a > lift(y).b
-    __lt__ = lambda x, y: x.b < lift(y).a
+    __mul__ = __rmul__ = lambda x, y: Ball(min(e := [p * q for p in (x.a, x.b) for q in (ball(y).a, ball(y).b)]) >> BITS, -(-max(e) >> BITS))
+    __gt__ = lambda x, y: x.a > ball(y).b
+    __lt__ = lambda x, y: x.b < ball(y).a
     __float__ = lambda x: float(Fraction(x.a + x.b, 2 << BITS))
     union = lambda x, y: Ball(min(x.a, y.a), max(x.b, y.b))
 class Array(list):  # vectors and matrices
-    def __getitem__(x, i):
-        if not isinstance(i, tuple): return list.__getitem__(x, i)
-        if None in i: return Array([x]) if i[0] is None else Array(Array([a]) for a in x)
-        return Array(row[i[1]] for row in x) if isinstance(i[0], slice) else x[i[0]][i[1]]
+    __getitem__ = lambda x, i: x[i[0]][i[1]] if isinstance(i, tuple) else list.__getitem__(x, i)
     ravel = lambda x: Array(b for a in x for b in (a.ravel() if isinstance(a, Array) else [a]))
-array = lambda x, dtype=None: Array(map(array, x)) if isinstance(x, (list, tuple, map)) else x
-ndim = lambda x: 1 + ndim(x[0]) if isinstance(x, Array) else 0
-F = Fraction
+F = lambda x: Array(map(F, x)) if isinstance(x, list) else Fraction(x)
 CASE = {
-    'K': array([[F(1), F(2)], [F(2), F(4)]]),
-    'y': array([F(1), F(1)]),
+    'K': F([[1, 2], [2, 4]]),
+    'y': F([1, 1]),
     'C': F(1),
     'eta': F(1),
     'tau': F(0),
     'bias': False,
-    'groups': array([F(0), F(0)]),
+    'groups': F([0, 0]),
 }
 def _require_two_points(case, *, together=False):
     two_points = len(case['y']) == 2
@@ -55,17 +45,12 @@ def _stationary_point(case, linear, cubic):
     eta = case['eta']
     low = 0 * case['C']
     high = case['C']
-
-    def rises(s):
-        return bool(1 - linear * s - cubic * s ** 3 / (4 * eta) >= 0)
-    if rises(high):
-        return ball(high)
+    def rises(s): return bool(1 - linear * s - cubic * s ** 3 / (4 * eta) >= 0)
+    if rises(high): return ball(high)
     for _ in range(60):
         middle = (low + high) / 2
-        if rises(middle):
-            low = middle
-        else:
-            high = middle
+        if rises(middle): low = middle
+        else: high = middle
     return ball(low).union(ball(high))
 def single_point_optimum(case, i):
     k = case['K'][i, i]
@@ -75,14 +60,13 @@ def exact_screening(case):
     K = case['K']
     y = case['y']
     derivative = 1 - ball(y[0] * y[1] * K[0, 1]) * single_point_optimum(case, 0)
-    if not derivative < 0:
-        raise ValueError('the second point has weight')
+    if not derivative < 0: raise ValueError('the second point has weight')
     column_norm = abs(K[0, 1]) + abs(K[1, 1])
     kappa = max((abs(entry) for entry in K.ravel()))
     return (derivative, ball(-case['C'] * (column_norm + kappa)))
-left, right = exact_screening(CASE)
-show = lambda x: str(x) if len(str(x)) < 60 and not hasattr(x, 'a') else f'{float(x):.17g}'
 print(__doc__.strip(), *(f'{name} = {value}' for name, value in CASE.items()), sep='\n')
+try: left, right = exact_screening(CASE)
+except (ArithmeticError, AssertionError, ValueError) as why: sys.exit(f'not refuted: no instance, {why}')
+show = lambda x: str(x) if len(str(x)) < 60 and not hasattr(x, 'a') else f'{float(x):.17g}'
 print('the claim says that', show(left), 'is at most', show(right))
-print('REFUTED' if left > right else 'not refuted')
-sys.exit(0 if left > right else 1)
+sys.exit(print('REFUTED')) if left > right else sys.exit('not refuted')

@@ -9,14 +9,13 @@ import sys
 from fractions import Fraction
 F = Fraction
 CASE = {
-    'svm': F(3856207180935987, 140737488355328),
-    'skl': F(5291729562160333, 281474976710656),
+    'svm': F('3856207180935987/140737488355328'),
+    'skl': F('5291729562160333/281474976710656'),
 }
-def sides(case):
-    return (case['svm'], case['skl'])
-left, right = sides(CASE)
-show = lambda x: str(x) if len(str(x)) < 60 and not hasattr(x, 'a') else f'{float(x):.17g}'
+def sides(case): return (case['svm'], case['skl'])
 print(__doc__.strip(), *(f'{name} = {value}' for name, value in CASE.items()), sep='\n')
+try: left, right = sides(CASE)
+except (ArithmeticError, AssertionError, ValueError) as why: sys.exit(f'not refuted: no instance, {why}')
+show = lambda x: str(x) if len(str(x)) < 60 and not hasattr(x, 'a') else f'{float(x):.17g}'
 print('the claim says that', show(left), 'is at most', show(right))
-print('REFUTED' if left > right else 'not refuted')
-sys.exit(0 if left > right else 1)
+sys.exit(print('REFUTED')) if left > right else sys.exit('not refuted')

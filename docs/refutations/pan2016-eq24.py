@@ -11,11 +11,10 @@ F = Fraction
 CASE = {
     't': F(0),
 }
-def sides(case):
-    return (Fraction(1), (1 + case['t']) ** 2 / (2 * (1 + case['t'] ** 2)))
-left, right = sides(CASE)
-show = lambda x: str(x) if len(str(x)) < 60 and not hasattr(x, 'a') else f'{float(x):.17g}'
+def sides(case): return (Fraction(1), (1 + case['t']) ** 2 / (2 * (1 + case['t'] ** 2)))
 print(__doc__.strip(), *(f'{name} = {value}' for name, value in CASE.items()), sep='\n')
+try: left, right = sides(CASE)
+except (ArithmeticError, AssertionError, ValueError) as why: sys.exit(f'not refuted: no instance, {why}')
+show = lambda x: str(x) if len(str(x)) < 60 and not hasattr(x, 'a') else f'{float(x):.17g}'
 print('the claim says that', show(left), 'is at most', show(right))
-print('REFUTED' if left > right else 'not refuted')
-sys.exit(0 if left > right else 1)
+sys.exit(print('REFUTED')) if left > right else sys.exit('not refuted')

@@ -11,11 +11,9 @@ import sys
 from fractions import Fraction
 class Array(list):  # vectors and matrices
     ravel = lambda x: Array(b for a in x for b in (a.ravel() if isinstance(a, Array) else [a]))
-array = lambda x, dtype=None: Array(map(array, x)) if isinstance(x, (list, tuple, map)) else x
-ndim = lambda x: 1 + ndim(x[0]) if isinstance(x, Array) else 0
-F = Fraction
+F = lambda x: Array(map(F, x)) if isinstance(x, list) else Fraction(x)
 CASE = {
-    'T': array([[F(0), F(0)], [F(0), F(0)]]),
+    'T': F([[0, 0], [0, 0]]),
 }
 def exact_ones_loss(case, a):
     assert not any(case['T'].ravel())
@@ -24,9 +22,9 @@ def exact_ones_loss(case, a):
     return sum((a * entry for entry in S), Fraction(0))
 def sides(case):
     return (len(case['T']), abs(exact_ones_loss(case, 2) - exact_ones_loss(case, 1)))
-left, right = sides(CASE)
-show = lambda x: str(x) if len(str(x)) < 60 and not hasattr(x, 'a') else f'{float(x):.17g}'
 print(__doc__.strip(), *(f'{name} = {value}' for name, value in CASE.items()), sep='\n')
+try: left, right = sides(CASE)
+except (ArithmeticError, AssertionError, ValueError) as why: sys.exit(f'not refuted: no instance, {why}')
+show = lambda x: str(x) if len(str(x)) < 60 and not hasattr(x, 'a') else f'{float(x):.17g}'
 print('the claim says that', show(left), 'is at most', show(right))
-print('REFUTED' if left > right else 'not refuted')
-sys.exit(0 if left > right else 1)
+sys.exit(print('REFUTED')) if left > right else sys.exit('not refuted')

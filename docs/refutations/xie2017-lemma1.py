@@ -18,18 +18,16 @@ class Array(list):  # vectors and matrices
         if None in i: return Array([x]) if i[0] is None else Array(Array([a]) for a in x)
         return Array(row[i[1]] for row in x) if isinstance(i[0], slice) else x[i[0]][i[1]]
     __pow__ = lambda x, k: each(operator.pow, x, k)
-array = lambda x, dtype=None: Array(map(array, x)) if isinstance(x, (list, tuple, map)) else x
-ndim = lambda x: 1 + ndim(x[0]) if isinstance(x, Array) else 0
-F = Fraction
+F = lambda x: Array(map(F, x)) if isinstance(x, list) else Fraction(x)
 CASE = {
-    'V': array([[F(1)], [F(0)]]),
-    'classes': array([F(0), F(0)]),
+    'V': F([[1], [0]]),
+    'classes': F([0, 0]),
 }
 def sides(case):
     return (sum(case['V'][:, 0]) ** 2 / sum(case['V'][:, 0] ** 2), sum(case['V'][:, 0]) ** 2 / (sum(case['V'][:, 0] ** 2) * len(case['classes'])))
-left, right = sides(CASE)
-show = lambda x: str(x) if len(str(x)) < 60 and not hasattr(x, 'a') else f'{float(x):.17g}'
 print(__doc__.strip(), *(f'{name} = {value}' for name, value in CASE.items()), sep='\n')
+try: left, right = sides(CASE)
+except (ArithmeticError, AssertionError, ValueError) as why: sys.exit(f'not refuted: no instance, {why}')
+show = lambda x: str(x) if len(str(x)) < 60 and not hasattr(x, 'a') else f'{float(x):.17g}'
 print('the claim says that', show(left), 'is at most', show(right))
-print('REFUTED' if left > right else 'not refuted')
-sys.exit(0 if left > right else 1)
+sys.exit(print('REFUTED')) if left > right else sys.exit('not refuted')

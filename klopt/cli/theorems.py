@@ -17,13 +17,15 @@ from klopt.cli.common import as_json as _json
 
 if TYPE_CHECKING:
     from klopt.papers.theorems.claim import Claim
+    from klopt.papers.theorems.proofs.proof import Proof
     from klopt.papers.theorems.verification import Finding, Verification
 
 __all__ = ["verify"]
 
 NO_PROOF = (
     "Optima are intervals, and every verdict uses their pessimistic ends. "
-    "A check on many instances supports a theorem; it does not prove it. "
+    "A check on many instances supports a theorem; it does not prove it. What is PROVEN has "
+    "certificates that klopt check accepts, written by --export. "
     "A refutation marked 'exact' is proven without rounding."
 )
 
@@ -61,8 +63,8 @@ NO_PROOF = (
 @click.option(
     "--export",
     "program_file",
-    metavar="FILE.py",
-    help="Write the refutation of the one claim as a program for Python alone.",
+    metavar="FILE",
+    help="Write the refutation of the one claim as a program, or its proof as certificates (FILE.json).",
 )
 @click.option("-o", "--output", metavar="FILE.html", help="Write a report as an HTML page.")
 @click.option("--list", "only_list", is_flag=True, help="List the claims and check nothing.")
@@ -88,7 +90,8 @@ def verify(
     klopt verify pan2016-eq10    one claim; its former name (000-9) is found too
     klopt verify --paper mao2010   the claims of one paper
     klopt verify klopt_mine.py   your own, as `klopt new theorem mine` writes one
-    klopt verify mao2010-eq5 --export program.py   as a program for Python alone
+    klopt verify mao2010-eq5 --export program.py   its refutation, for Python alone
+    klopt verify xie2017-lemma2 --export proof.json   its proof, for klopt check
 
     Each claim is measured on many random instances with certified intervals. Exit code 1 where a
     verdict differs from the registered one.
@@ -180,6 +183,15 @@ def _export(found: Verification, path: Path) -> None:
     from klopt.errors import InvalidSettings
     from klopt.papers.theorems.export import program
 
+    if path.suffix == ".json":
+        proofs = [each.proof for each in found.findings if each.proof is not None]
+        if len(found.findings) != 1 or not proofs:
+            raise InvalidSettings(
+                "--export FILE.json writes the proof of one claim; name one that is PROVEN"
+            )
+        for written in proofs[0].save(path):
+            click.echo(f"certificate {written}", err=True)
+        return
     failed = [each for each in found.findings if each.counterexample is not None]
     if len(found.findings) != 1 or not failed:
         raise InvalidSettings("--export writes the refutation of one claim; name one that fails")
@@ -248,6 +260,11 @@ def _print(found: Verification) -> None:
     out.print(wrapped(NO_PROOF))
 
 
+def _proof_data(proof: Proof) -> dict[str, Any]:
+    steps = [step.says for step in proof.steps]
+    return {"scope": proof.scope, "argument": proof.argument, "steps": steps}
+
+
 def _data(finding: Finding) -> dict[str, Any]:
     claim = finding.claim
     return {
@@ -268,6 +285,7 @@ def _data(finding: Finding) -> dict[str, Any]:
         "corrected": None if finding.corrected is None else finding.corrected.worst,
         "counterexample": finding.counterexample,
         "exact": finding.proven,
+        "proof": None if finding.proof is None else _proof_data(finding.proof),
         "trouble": finding.trouble,
         "reason": claim.reason,
         "source": claim.source,

@@ -45,6 +45,11 @@ PAPERS = {
     ),
     "liu2020": Paper("Liu et al. (2020)", "Learning Data-adaptive Non-parametric Kernels", "003"),
     "mao2010": Paper("Mao and Tsang (2010)", "Parameter-Free Spectral Kernel Learning", "004"),
+    "rates": Paper(
+        "Rates of first-order methods",
+        "Theorems of the methods themselves, known from other papers",
+        "rates",
+    ),
 }
 CLAIM_MODULES = (
     "pan2016.claims",
@@ -58,6 +63,7 @@ CLAIM_MODULES = (
     "liu2020.table_claims",
     "mao2010.claims",
     "mao2010.table_claims",
+    "methods.claims",
 )
 
 

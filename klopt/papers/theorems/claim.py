@@ -24,8 +24,9 @@ import numpy as np
 
 from klopt.errors import InvalidSettings
 from klopt.papers.theorems.evidence import Evidence
+from klopt.papers.theorems.proofs.proof import Proof
 
-__all__ = ["Basis", "Case", "Claim", "Outcome", "listed", "theorem"]
+__all__ = ["Basis", "Case", "Claim", "Outcome", "listed", "method_theorem", "theorem"]
 
 Case: TypeAlias = Mapping[str, Any]
 """Named numbers and arrays: all that determines an instance."""
@@ -42,11 +43,17 @@ class Basis(StrEnum):
     IMPLIED = "implied"
     REMARK = "remark"
     """klopt's own: the paper says nothing of the kind."""
+    METHOD = "of a method"
+    """The theorem of a method that klopt runs, known from other papers."""
 
 
 class Outcome(StrEnum):
-    """What the trials say of a claim."""
+    """What proofs and trials say of a claim."""
 
+    PROVEN = "PROVEN"
+    """Decided once and for all, by certificates that the independent checker accepts."""
+    PROVEN_CORRECTED = "PROVEN AS CORRECTED"
+    """What is printed fails, and what should have been is proven."""
     HOLDS = "HOLDS"
     CORRECTED = "HOLDS AS CORRECTED"
     REFUTED = "REFUTED"
@@ -90,6 +97,13 @@ class Claim:
     formerly: str = ""
     source: str = field(default="", compare=False)
     """Where the check is written: module and line."""
+    proof: Callable[[], Proof] | None = None
+    """Proves the claim, or its correction where it has one; `expected` then says so."""
+
+    @property
+    def is_of_a_method(self) -> bool:
+        """Whether it is the theorem of a method, and of none of the five papers."""
+        return self.basis is Basis.METHOD
 
     @property
     def is_remark(self) -> bool:
@@ -99,6 +113,13 @@ class Claim:
     def answers_to(self, name: str) -> bool:
         """Return whether that is its name, or one that it had before."""
         return name in (self.name, self.formerly) and bool(name)
+
+
+PROVEN_FOR = {
+    Outcome.HOLDS: Outcome.PROVEN,
+    Outcome.CORRECTED: Outcome.PROVEN_CORRECTED,
+}
+"""What a proof makes of a claim that holds, or that holds as corrected."""
 
 
 def theorem(
@@ -122,6 +143,7 @@ def theorem(
     quote: str = "",
     basis: Basis = Basis.STATED,
     formerly: str = "",
+    proof: Callable[[], Proof] | None = None,
 ) -> Callable[[Check], Claim]:
     """Return a decorator that makes a claim of the function that measures it.
 
@@ -161,6 +183,9 @@ def theorem(
         Whether the quotation states the claim, implies it, or the claim is a remark of one's own.
     formerly : str
         A name that the claim had before, by which it is still found.
+    proof : callable, optional
+        Returns a `Proof` of the claim, or of its correction where it has one. The outcome that is
+        registered is then PROVEN for HOLDS, and PROVEN AS CORRECTED for HOLDS AS CORRECTED.
 
     Examples
     --------
@@ -186,7 +211,7 @@ def theorem(
             number=number,
             says=says,
             latex=latex,
-            expected=expected,
+            expected=PROVEN_FOR[expected] if proof is not None else expected,
             printed=printed,
             corrected=corrected,
             draw=draw,
@@ -202,6 +227,7 @@ def theorem(
             basis=basis,
             formerly=formerly,
             source=f"{printed.__module__}:{code.co_firstlineno}",
+            proof=proof,
         )
 
     return claim
@@ -231,4 +257,42 @@ def listed(
         quote=quote,
         basis=basis,
         formerly=formerly,
+    )
+
+
+def method_theorem(
+    name: str,
+    *,
+    says: str,
+    latex: str,
+    reference: str,
+    proof: Callable[[], Proof],
+    correction: str = "",
+) -> Claim:
+    """Return the theorem of a method, which its proof alone decides.
+
+    Parameters
+    ----------
+    name
+        The name of the claim; what precedes its first hyphen names the group.
+    says, latex
+        The statement in words, and its formula.
+    reference
+        Where the theorem is known from.
+    proof
+        Returns its proof.
+    correction
+        A remark on the constant.
+    """
+    return Claim(
+        name=name,
+        paper=name.partition("-")[0],
+        number=reference,
+        says=says,
+        latex=latex,
+        expected=Outcome.PROVEN,
+        basis=Basis.METHOD,
+        correction=correction,
+        source=f"{proof.__module__}:{proof.__code__.co_firstlineno}",
+        proof=proof,
     )

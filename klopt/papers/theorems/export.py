@@ -97,36 +97,87 @@ def program(claim: Claim, case: Case) -> str:
     nodes = parts.in_order()
     used = _names(nodes)
     nodes = [_kept(node, used) if isinstance(node, ast.ClassDef) else node for node in nodes]
-    body = [ast.unparse(node) for node in nodes]
+    body = _compact("\n".join(map(ast.unparse, nodes)))
     # Entries that only other checks use would distract.
     named = _texts(nodes)
     data = {name: value for name, value in (data | givens).items() if name in named}
-    units = _units(_needed(_names(nodes) | {"array", "__gt__", "__lt__", "__float__"}, data))
-    ending = [*_data(data), *"\n".join(body).splitlines(), f"left, right = {entry}(CASE)", *ENDING]
-    choices = BITS if "ball" in _names(nodes) else BITS[:1]
+    used = _names(nodes)
+    ending = [*_data(data), *body, *(line.format(sides=entry) for line in ENDING)]
+    # Rational numbers do where the check takes no root, exponential or logarithm.
+    choices = (None, *BITS) if "ball" in used else (None,)
     for bits in choices:
+        text = _needed(used | {"array", "__gt__", "__lt__", "__float__"}, data, bits)
+        units = _units(text if _slices(nodes) else _simpler(text))
         head = ["#!/usr/bin/env python3", *_heading(claim), *_imports(units, ending)]
-        if any("BITS" in unit for _, unit in units):
+        if bits is not None:
             head.append(f"BITS = {bits}  # of intervals, behind the point")
         called, refuted = _executed(head, units, ending)
         if refuted:
-            kept = _pruned(units, called, ending)
-            head = [line for line in head if not line.startswith(("import ", "from "))]
-            at = next(i for i, line in enumerate(head[2:], 2) if line.endswith('"""')) + 1
-            head[at:at] = _imports(kept, ending)
-            lines = [*head, *(line for _, unit in kept for line in unit.splitlines()), *ending]
-            return "\n".join(lines) + "\n"
+            return _assembled(head, _pruned(units, called, ending), ending)
     raise InvalidSettings(f"no program: intervals of {choices[-1]} bits do not decide {claim.name}")
 
 
+def _assembled(head: Sequence[str], units: Sequence[tuple[str, str]], ending: Sequence[str]) -> str:
+    """The text of a program, with the imports that its units need."""
+    lines = [line for line in head if not line.startswith(("import ", "from "))]
+    at = next(i for i, line in enumerate(lines[2:], 2) if line.endswith('"""')) + 1
+    lines[at:at] = _imports(units, ending)
+    lines += [line for _, unit in units for line in unit.splitlines()]
+    return "\n".join([*lines, *ending]) + "\n"
+
+
+def _compact(source: str) -> list[str]:
+    """Code without empty lines; the one statement of a function, branch or loop in its line."""
+    found: list[str] = []
+    lines = [line for line in source.splitlines() if line.strip()]
+    depths = [len(line) - len(line.lstrip()) for line in lines]
+    for i, line in enumerate(lines):
+        before = found[-1] if found else ""
+        is_alone = (
+            i > 0 and depths[i] > depths[i - 1] and (depths[i + 1 : i + 2] or [0])[0] < depths[i]
+        )
+        simple = not line.rstrip().endswith(":") and not line.lstrip().startswith(("@", "class "))
+        opens = bool(_OPENING.match(before)) and before.endswith(":")
+        if is_alone and simple and opens and len(before) + len(line.strip()) < WIDTH:
+            found[-1] = f"{before} {line.strip()}"
+        else:
+            found.append(line)
+    return found
+
+
+_OPENING = re.compile(r"\s*(def|for|while|if|elif|else)\b")
+
+
+def _slices(nodes: Iterable[ast.AST]) -> bool:
+    """Whether the code takes columns of matrices, or makes matrices of vectors."""
+    inner = (node for outer in nodes for node in ast.walk(outer))
+    places = [node.slice for node in inner if isinstance(node, ast.Subscript)]
+    parts = [part for place in places if isinstance(place, ast.Tuple) for part in place.elts]
+    return any(
+        isinstance(part, ast.Slice) or (isinstance(part, ast.Constant) and part.value is None)
+        for part in parts
+    )
+
+
+def _simpler(parts: str) -> str:
+    """The parts with entries of arrays by one index or two, and no slices or new axes."""
+    start = parts.find("    def __getitem__(x, i):")
+    if start < 0:
+        return parts
+    stop = parts.index("    __add__ = lambda x, y: each", start)
+    one = "    __getitem__ = lambda x, i: x[i[0]][i[1]] if isinstance(i, tuple) else list.__getitem__(x, i)\n"
+    return parts[:start] + one + parts[stop:]
+
+
 ENDING = [
-    "show = lambda x: str(x) if len(str(x)) < 60 and not hasattr(x, 'a') else f'{float(x):.17g}'",
-    "print(__doc__.strip(), *(f'{name} = {value}' for name, value in CASE.items()), sep='\\n')",
+    "print(__doc__.strip(), *(f'{{name}} = {{value}}' for name, value in CASE.items()), sep='\\n')",
+    "try: left, right = {sides}(CASE)",
+    "except (ArithmeticError, AssertionError, ValueError) as why: sys.exit(f'not refuted: no instance, {{why}}')",
+    "show = lambda x: str(x) if len(str(x)) < 60 and not hasattr(x, 'a') else f'{{float(x):.17g}}'",
     "print('the claim says that', show(left), 'is at most', show(right))",
-    "print('REFUTED' if left > right else 'not refuted')",
-    "sys.exit(0 if left > right else 1)",
+    "sys.exit(print('REFUTED')) if left > right else sys.exit('not refuted')",
 ]
-"""What every program ends with."""
+"""What every program ends with: exit code 0 if the claim is refuted, and 1 if it is not."""
 
 
 def _heading(claim: Claim) -> list[str]:
@@ -147,7 +198,7 @@ def _imports(units: Sequence[tuple[str, str]], ending: Sequence[str]) -> list[st
     lines = ["import sys"]
     lines += [f"import {name}" for name in ("math", "operator") if f"{name}." in source]
     lines.append("from fractions import Fraction")
-    names = [name for name in ("factorial", "isqrt") if f"{name}(" in source]
+    names = [name for name in ("ceil", "factorial", "floor", "isqrt") if f"{name}(" in source]
     if names:
         lines.append(f"from math import {', '.join(names)}")
     if "@dataclass" in source:
@@ -167,6 +218,7 @@ def _executed(
     for _, unit in units:
         starts.append(len(lines) + 1)
         lines += unit.splitlines()
+    first_of_ending = len(lines) + 1
     lines += ending
     called: set[int] = set()
     count = 0
@@ -177,7 +229,8 @@ def _executed(
             count += 1
             if count > MAX_CALLS:
                 raise _TooLong
-            called.add(bisect_right(starts, frame.f_code.co_firstlineno) - 1)
+            if frame.f_code.co_firstlineno < first_of_ending:
+                called.add(bisect_right(starts, frame.f_code.co_firstlineno) - 1)
 
     code = compile("\n".join(lines), PROGRAM, "exec")
     before = sys.getprofile()
@@ -186,10 +239,11 @@ def _executed(
             sys.setprofile(note)
             exec(code, {"__name__": "__main__", "__doc__": ""})
     except SystemExit as end:
-        return called, end.code == 0
+        return called, end.code is None
     except _TooLong:
         raise InvalidSettings("no program: the check makes too many steps for one") from None
-    except ValueError:  # undecided
+    except (AttributeError, TypeError, ValueError):
+        # Rational numbers have no roots and may have too many digits to be shown.
         return called, False
     finally:
         sys.setprofile(before)
@@ -222,10 +276,16 @@ def _pruned(
 
 def _data(case: dict[str, Any]) -> Iterator[str]:
     """The counterexample; what is no whole number is a fraction."""
-    yield "F = Fraction"
+    exact = any(isinstance(value, np.ndarray) and value.dtype == object for value in case.values())
+    if exact:
+        yield "F = lambda x: Array(map(F, x)) if isinstance(x, list) else Fraction(x)"
+    else:
+        yield "F = Fraction"
     yield "CASE = {"
     for name, value in case.items():
-        text = f"array({_number(value)})" if isinstance(value, np.ndarray) else _number(value)
+        text = _number(value)
+        if isinstance(value, np.ndarray):
+            text = f"F({_bare(value)})" if value.dtype == object else f"array({text})"
         yield from textwrap.wrap(
             f"{name!r}: {text},",
             WIDTH,
@@ -236,6 +296,14 @@ def _data(case: dict[str, Any]) -> Iterator[str]:
     yield "}"
 
 
+def _bare(value: Any) -> str:
+    """Fractions of an array without their type: whole numbers, or texts."""
+    if isinstance(value, np.ndarray):
+        return f"[{', '.join(map(_bare, value))}]"
+    whole = isinstance(value, int) or value.denominator == 1
+    return str(value) if whole else repr(str(value))
+
+
 def _number(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"[{', '.join(map(_number, value))}]"
@@ -244,9 +312,7 @@ def _number(value: Any) -> str:
     if isinstance(value, np.integer):
         return str(int(value))
     if isinstance(value, Fraction):
-        return (
-            f"F({value.numerator}, {value.denominator})" if value.denominator > 1 else f"F({value})"
-        )
+        return f"F({value})" if value.denominator == 1 else f"F('{value}')"
     return repr(value)
 
 
@@ -415,11 +481,13 @@ def _names(nodes: Iterable[ast.AST]) -> set[str]:
     return found
 
 
-def _needed(used: set[str], case: dict[str, Any]) -> str:
-    """What of `refutation_parts.txt` may be used: intervals, arrays or both."""
+def _needed(used: set[str], case: dict[str, Any], bits: int | None) -> str:
+    """What of `refutation_parts.txt` may be used: intervals (of so many bits), arrays or both."""
     text = files("klopt.papers.theorems").joinpath("refutation_parts.txt").read_text("utf-8")
     balls, arrays = text.removeprefix("# BALL\n").split("# ARRAY\n")
     has_arrays = any(isinstance(value, np.ndarray) for value in case.values()) or "Array" in used
+    if bits is None:
+        balls = "ball = Fraction\n"
     return (balls if "ball" in used else "") + (
         arrays if has_arrays or used & OWN - {"array"} else ""
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from klopt.papers.theorems.verification import Finding, Verification
 __all__ = ["STYLES", "case_text", "markdown", "ratio", "trials_text"]
 
 STYLES = {
+    Outcome.PROVEN: "bold green",
+    Outcome.PROVEN_CORRECTED: "bold yellow",
     Outcome.HOLDS: "green",
     Outcome.CORRECTED: "yellow",
     Outcome.REFUTED: "red",
@@ -73,51 +75,91 @@ def _numbers(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
 
 
-def markdown(found: Verification) -> str:
+def markdown(
+    found: Verification,
+    links: Mapping[str, str] | None = None,
+    charts: Mapping[str, str] | None = None,
+) -> str:
     """Return the claims, verdicts, corrections and counterexamples as a page of Markdown.
 
     Each paper has its claims; klopt's own remarks on it follow in a table of their own.
+
+    Parameters
+    ----------
+    found
+        What was found.
+    links
+        What stands at the end of the row of a claim, by its name: files to download.
+    charts
+        What stands before the table of a paper, by its name.
     """
+    more = links or {}
     lines = []
     for paper in dict.fromkeys(finding.claim.paper for finding in found.findings):
         lines += [f"\n## {cited(paper)}\n"]
         if paper in PAPERS:
             lines += [f"*{PAPERS[paper].title}.*\n"]
+        if charts and paper in charts:
+            lines += [charts[paper]]
         own = [finding for finding in found.findings if finding.claim.paper == paper]
-        lines += _table([finding for finding in own if not finding.claim.is_remark])
+        lines += _table([finding for finding in own if not finding.claim.is_remark], more)
         remarks = [finding for finding in own if finding.claim.is_remark]
         if remarks:
-            lines += [f"\n### Remarks of klopt's on {cited(paper)}\n", *_table(remarks)]
+            lines += [f"\n### Remarks of klopt's on {cited(paper)}\n", *_table(remarks, more)]
     return "\n".join(lines) + "\n"
 
 
-def _table(findings: Sequence[Finding]) -> list[str]:
-    head = "| claim | the paper says | statement | verdict | what holds, counterexample |"
-    return [head, "|---|---|---|---|---|", *map(_row, findings)]
+def _table(findings: Sequence[Finding], links: Mapping[str, str]) -> list[str]:
+    head = "| claim | the paper says | statement | verdict | what holds, counterexample, proof |"
+    rows = [_row(finding, links.get(finding.claim.name, "")) for finding in findings]
+    return [head, "|---|---|---|---|---|", *rows]
 
 
-def _row(finding: Finding) -> str:
+def _row(finding: Finding, link: str) -> str:
     claim = finding.claim
-    parts = [claim.correction or claim.reason]
+    parts = [_plain(claim.correction or claim.reason)]
     if finding.counterexample is not None:
         text = case_text(finding.counterexample)
         shown = text if len(text) <= 160 else f"{text[:160]} .."
         parts.append(f"Fails at {shown}{' (exact)' if finding.proven else ''}." if shown else "")
+    if finding.proof is not None:
+        parts.append(f"Proven for {_plain(finding.proof.scope)}.")
+    parts.append(link)
     worst = [f"printed {ratio(finding.printed)}"] if finding.printed else []
     worst += [f"corrected {ratio(finding.corrected)}"] if finding.corrected else []
     counted = trials_text(finding)
     verdict = f"**{finding.outcome.value}**" + (
         f" ({', '.join(worst)}; {counted} trial{'s' * (counted != '1')})" if worst else ""
     )
-    says = claim.says + (f" *Premise: {claim.premise}.*" if claim.premise else "")
+    says = _plain(claim.says) + (f" *Premise: {_plain(claim.premise)}.*" if claim.premise else "")
+    if claim.latex:
+        says += f"<br>${_bars(claim.latex)}$"
     before = f" ({claim.formerly})" if claim.formerly else ""
     name = f"`{claim.name}`{before}"
-    # A quotation keeps its LaTeX as it is printed: verbatim, not typeset.
-    said = f"{claim.number}, {claim.basis.value}: “{_verbatim(claim.quote)}”"
+    said = f"{claim.number}, {claim.basis.value}"
+    if claim.quote:
+        said += f": “{_typeset(claim.quote)}”"
     cells = (name, said, says, verdict, " ".join(filter(None, parts)))
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _verbatim(quote: str) -> str:
-    """A quotation in Markdown: its formulas as code, which shows them as they are printed."""
-    return re.sub(r"\${1,2}(.+?)\${1,2}", r"`\1`", quote).replace("*", "\\*")
+def _typeset(quote: str) -> str:
+    """A quotation in Markdown, its formulas as such.
+
+    >>> _typeset("where $$|a| * 2$$ is *large*")
+    'where $\\\\vert a\\\\vert  * 2$ is \\\\*large\\\\*'
+    """
+    parts = re.split(r"\${1,2}(.+?)\${1,2}", quote)
+    shown = [f"${_bars(part)}$" if i % 2 else _plain(part) for i, part in enumerate(parts)]
+    return "".join(shown)
+
+
+def _plain(text: str) -> str:
+    """Text without signs that Markdown reads as markup."""
+    return re.sub(r"([*_$<\\])", r"\\\1", text)
+
+
+def _bars(latex: str) -> str:
+    """A formula without the bars that part the cells of a table."""
+    named = latex.replace(r"\|", r"\Vert ").replace("|", r"\vert ")
+    return named.strip()

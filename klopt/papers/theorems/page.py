@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -36,6 +37,8 @@ from klopt.papers.theorems.verification import Finding, Verification
 __all__ = ["formula", "quotation", "rate_figures", "verification_page", "write_verification"]
 
 OUTCOME_SYMBOLS = {
+    Outcome.PROVEN: "∎",
+    Outcome.PROVEN_CORRECTED: "◨",
     Outcome.HOLDS: "✓",
     Outcome.CORRECTED: "◐",
     Outcome.REFUTED: "✗",
@@ -44,6 +47,8 @@ OUTCOME_SYMBOLS = {
     Outcome.UNCHECKED: "–",
 }
 OUTCOME_TONES = {
+    Outcome.PROVEN: "good",
+    Outcome.PROVEN_CORRECTED: "half",
     Outcome.HOLDS: "good",
     Outcome.CORRECTED: "half",
     Outcome.REFUTED: "bad",
@@ -52,6 +57,8 @@ OUTCOME_TONES = {
     Outcome.UNCHECKED: "soft",
 }
 COUNT_PHRASES = {
+    Outcome.PROVEN: ("is proven", "are proven"),
+    Outcome.PROVEN_CORRECTED: ("is proven as corrected", "are proven as corrected"),
     Outcome.HOLDS: ("holds", "hold"),
     Outcome.CORRECTED: ("holds only as corrected", "hold only as corrected"),
     Outcome.REFUTED: ("is refuted", "are refuted"),
@@ -65,6 +72,15 @@ COUNT_PHRASES = {
 MATHML_NAMESPACE = "{http://www.w3.org/1998/Math/MathML}"
 FORBIDDEN_ATTRIBUTES = {"href", "src", "action", "id", "class", "style"}
 """Attributes by which a formula could do more than show itself."""
+
+
+@dataclass(frozen=True)
+class ProofFile:
+    """A certificate as a file to be saved from the page."""
+
+    name: str
+    says: str
+    link: str
 
 
 @dataclass(frozen=True)
@@ -82,6 +98,7 @@ class ClaimEntry:
     quote: Markup
     case: str
     rates: tuple[Figure, ...]
+    proof: tuple[ProofFile, ...] = ()
 
     @property
     def replay(self) -> str:
@@ -128,7 +145,11 @@ def verification_page(found: Verification) -> str:
     )
     return template("theorems.html.jinja").render(
         sentence=_sentence(found.claims or found.findings),
-        remarks=_sentence(found.remarks, "remark") if found.claims and found.remarks else "",
+        remarks=" ".join(
+            _sentence(own, word)
+            for own, word in ((found.remarks, "remark"), (found.methods, "rate of a method"))
+            if found.claims and own
+        ),
         found=found,
         papers=papers,
         outcomes=[
@@ -246,7 +267,21 @@ def _entry(finding: Finding, number: int) -> ClaimEntry:
         quote=quotation(claim.quote),
         case="" if finding.counterexample is None else document(claim.name, finding.counterexample),
         rates=rate_figures(finding),
+        proof=_proof_files(finding),
     )
+
+
+def _proof_files(finding: Finding) -> tuple[ProofFile, ...]:
+    if finding.proof is None:
+        return ()
+    steps = finding.proof.steps
+    files = []
+    for path, step in zip(
+        finding.proof.paths(Path(f"{finding.claim.name}.json")), steps, strict=True
+    ):
+        data = b64encode(step.certificate.encode()).decode()
+        files.append(ProofFile(path.name, step.says, f"data:application/json;base64,{data}"))
+    return tuple(files)
 
 
 def _title(findings: Sequence[Finding]) -> str:
@@ -274,4 +309,7 @@ def _sentence(findings: Sequence[Finding], word: str = "claim") -> str:
     counts = zip(Outcome, _counts(findings, tuple(Outcome)), strict=True)
     parts = [f"{count} {COUNT_PHRASES[outcome][count != 1]}" for outcome, count in counts if count]
     said = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-    return f"Of {len(findings)} {word}{'s' * (len(findings) != 1)}, {said}."
+    # "rates of a method" has its s in the middle.
+    head, space, rest = word.partition(" ")
+    words = f"{head}{'s' * (len(findings) != 1)}{space}{rest}"
+    return f"Of {len(findings)} {words}, {said}."

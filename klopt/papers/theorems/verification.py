@@ -2,7 +2,7 @@
 
 Every claim has its own stream of random numbers, so that its verdict depends on the seed and on
 nothing else that runs. A check on many instances is no proof; a counterexample that is confirmed in
-exact arithmetic is one.
+exact arithmetic is one, and so are certificates that the independent checker accepts.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from klopt.errors import InvalidSettings
 from klopt.model.backend import whole_number
 from klopt.papers.theorems.cases import rational, rounded, surely_above
 from klopt.papers.theorems.catalogue import select
-from klopt.papers.theorems.claim import Case, Check, Claim, Outcome
+from klopt.papers.theorems.claim import PROVEN_FOR, Case, Check, Claim, Outcome
 from klopt.papers.theorems.evidence import Evidence
+from klopt.papers.theorems.proofs.proof import Proof
 
 __all__ = ["Finding", "Verification", "examine", "proven", "replay", "verify", "verify_claims"]
 
@@ -42,6 +43,7 @@ class Finding:
     the trials on which the statement that decides the verdict claims something; the others say
     nothing of it. `proven` says that the failure of the printed statement on the counterexample was
     confirmed without rounding. `trouble` says why a verdict is INCONCLUSIVE, and of which trial.
+    `proof` is that of a claim that is PROVEN, or of its correction.
     """
 
     claim: Claim
@@ -54,6 +56,7 @@ class Finding:
     trouble: str = ""
     measured: int = 0
     seconds: float = 0.0
+    proof: Proof | None = None
 
     @property
     def expected(self) -> bool:
@@ -76,13 +79,22 @@ class Verification:
 
     @property
     def claims(self) -> tuple[Finding, ...]:
-        """The findings on what papers say: all but the remarks."""
-        return tuple(finding for finding in self.findings if not finding.claim.is_remark)
+        """The findings on what papers say: all but remarks and theorems of methods."""
+        return tuple(
+            finding
+            for finding in self.findings
+            if not (finding.claim.is_remark or finding.claim.is_of_a_method)
+        )
 
     @property
     def remarks(self) -> tuple[Finding, ...]:
         """The findings on klopt's own remarks, which are counted apart."""
         return tuple(finding for finding in self.findings if finding.claim.is_remark)
+
+    @property
+    def methods(self) -> tuple[Finding, ...]:
+        """The findings on theorems of methods, which are counted apart."""
+        return tuple(finding for finding in self.findings if finding.claim.is_of_a_method)
 
     def __getitem__(self, name: str) -> Finding:
         for finding in self.findings:
@@ -93,6 +105,7 @@ class Verification:
     def __repr__(self) -> str:
         parts = [_counted("claim", self.claims)] if self.claims else []
         parts += [_counted("remark", self.remarks)] if self.remarks else []
+        parts += [_counted("rate", self.methods)] if self.methods else []
         return f"Verification of {'; '.join(parts)}; {len(self.unexpected)} unexpected"
 
 
@@ -116,7 +129,7 @@ def verify(
     indexed by name; what differs from what is registered for a claim is in `.unexpected`.
 
     >>> verify("mao2010-eq5", trials=5)
-    Verification of 1 claim: 1 HOLDS AS CORRECTED; 0 unexpected
+    Verification of 1 claim: 1 PROVEN AS CORRECTED; 0 unexpected
     """
     for name, value, low in (("trials", trials, 1), ("seed", seed, 0), ("jobs", jobs, 1)):
         whole_number(name, value, low)
@@ -168,25 +181,46 @@ def _findings(claims: Sequence[Claim], trials: int, seed: int, jobs: int) -> Ite
 
 
 def examine(claim: Claim, trials: int, seed: int) -> Finding:
-    """Return what so many trials say of one claim; a check that breaks is INCONCLUSIVE."""
-    if claim.printed is None:
-        return Finding(claim, Outcome.UNCHECKED, 0)
+    """Return what proof and trials say of one claim; a check that breaks is INCONCLUSIVE."""
     began = perf_counter()
-    try:
-        found = _examined(claim, min(trials, claim.most or trials), seed)
-    except BrokenCheckError as broken:
-        found = Finding(claim, Outcome.INCONCLUSIVE, broken.trial, trouble=str(broken))
+    found = Finding(claim, Outcome.UNCHECKED, 0)
+    if claim.printed is not None:
+        try:
+            found = _examined(claim, min(trials, claim.most or trials), seed)
+        except BrokenCheckError as broken:
+            found = Finding(claim, Outcome.INCONCLUSIVE, broken.trial, trouble=str(broken))
+    if claim.proof is not None:
+        found = _with_proof(found)
     return replace(found, seconds=perf_counter() - began)
+
+
+def _with_proof(found: Finding) -> Finding:
+    """The finding with the proof of its claim; trials that fail are stronger than any proof."""
+    claim = found.claim
+    if claim.printed is not None and found.outcome not in PROVEN_FOR:
+        return found
+    assert claim.proof is not None
+    try:
+        proof = claim.proof()
+    except Exception as error:
+        # A proof may be a user's: whatever it raises is said, and costs no other claim.
+        why = f"no proof: {type(error).__name__}: {error}"
+        if claim.printed is None:
+            return replace(found, outcome=Outcome.INCONCLUSIVE, trouble=why)
+        return replace(found, trouble=why)
+    return replace(found, outcome=PROVEN_FOR.get(found.outcome, Outcome.PROVEN), proof=proof)
 
 
 def replay(claim: Claim, case: Case) -> Finding:
     """Return what one given case says of a claim."""
     if claim.printed is None:
-        raise InvalidSettings(f"{claim.name} has no check: {claim.reason}")
+        why = claim.reason or "its proof decides it"
+        raise InvalidSettings(f"{claim.name} has no check of instances: {why}")
     try:
         if claim.meets is not None and not _run(claim.meets, case, 1):
             return Finding(claim, Outcome.UNMET, 1)
-        return _judged(claim, [case])
+        found = _judged(claim, [case])
+        return found if claim.proof is None else _with_proof(found)
     except BrokenCheckError as broken:
         return Finding(claim, Outcome.INCONCLUSIVE, broken.trial, trouble=str(broken))
 

@@ -20,6 +20,7 @@ from klopt.papers.theorems.kundu2010 import algorithms, entropy, exact, quantiti
 from klopt.papers.theorems.kundu2010.algorithms import random_cuts, random_run
 from klopt.papers.theorems.kundu2010.entropy import random_spectra
 from klopt.papers.theorems.kundu2010.quantities import random_pair
+from klopt.papers.theorems.proofs import first_order
 
 LIKE = np.array([[0.75, 0.375], [0.375, 0.25]])
 PAIR = {
@@ -117,6 +118,7 @@ CUTS = {
     latex=r"\eta_t=\tfrac1L\sqrt{2\sigma B/t}\ \Rightarrow\ \min_{t\le T}F^{(t)}-F^*\le L\sqrt{2B/(\sigma T)}",
     correction="The steps must be sqrt(2 sigma B / T) / L, T fixed in advance; those with t cost a factor of log T.",
     corrected=lambda case: algorithms.subgradient(case, fixed=True), exact=exact.subgradient_gap,
+    proof=first_order.subgradient,
 )  # fmt: skip
 def decreasing_steps_lose_nothing(case: Case) -> Evidence:
     return algorithms.subgradient(case, fixed=False)

@@ -13,8 +13,9 @@ import numpy as np
 
 from klopt.papers.theorems.claim import Basis, Case, Outcome, theorem
 from klopt.papers.theorems.evidence import Evidence, at_most, equal, every
-from klopt.papers.theorems.liu2020 import algorithms, exact, quantities
+from klopt.papers.theorems.liu2020 import algorithms, exact, proofs, quantities
 from klopt.papers.theorems.liu2020.quantities import random_matrices, random_problem
+from klopt.papers.theorems.proofs import first_order
 
 PLAIN = {"y": np.array([1.0, -1.0]), "C": 1.0, "eta": 1.0, "tau": 0.0}
 SMALL_DIAGONAL = 4e-4
@@ -47,6 +48,7 @@ def factors(case: Case) -> tuple[Any, Any]:
     corrected=lambda case: equal(factors(case)[0], (factors(case)[1] + factors(case)[1].T) / 2),
     example={"K": np.ones((2, 2)), "x": np.array([1.0, 0.0]), "z": np.array([0.0, 1.0])},
     exact=lambda case: (abs(factors(case)[0] - factors(case)[1]).max(), 0),
+    proof=proofs.squares_factorise,
 )  # fmt: skip
 def squares_factorise(case: Case) -> Evidence:
     return equal(*factors(case))
@@ -61,6 +63,7 @@ def squares_factorise(case: Case) -> Evidence:
     says="F changes with alpha by at most |K|_F (|alpha_1| + |alpha_2|) / (4 eta) |alpha_1 - alpha_2|; even with kappa "
          "for |K|_F.",
     latex=r"\|F(\alpha_1)-F(\alpha_2)\|_F\le\tfrac{\|K\|_F(\|\alpha_1\|+\|\alpha_2\|)}{4\eta}\|\alpha_1-\alpha_2\|",
+    proof=proofs.weights_are_lipschitz,
 )  # fmt: skip
 def weights_are_lipschitz(case: Case) -> Evidence:
     one = case["alpha"]
@@ -167,6 +170,7 @@ def bound_of_the_weights_is_a_constant(case: Case) -> Evidence:
     corrected=lambda case: theta_reaches(case, 1.0, 8.0),
     example={**PLAIN, "K": np.eye(16), "y": np.tile([1.0, -1.0], 8), "C": 2.0, "eta": 1e6, "steps": 200.0},
     exact=exact.exact_minus,
+    proof=first_order.two_sequences,
 )  # fmt: skip
 def minus_sign_accelerates(case: Case) -> Evidence:
     return theta_reaches(case, -1.0, 8.0)
@@ -197,6 +201,7 @@ def beta_reaches(case: Case) -> Evidence:
     example={**PLAIN, "K": np.diag([SMALL_DIAGONAL, SMALL_DIAGONAL, 1.0, 1.0]),
              "y": np.array([1.0, -1.0, 1.0, -1.0]), "C": 2 / SMALL_DIAGONAL, "eta": 1e12, "steps": 5111.0},
     exact=exact.exact_beta,
+    proof=first_order.two_sequences,
 )  # fmt: skip
 def beta_has_the_rate(case: Case) -> Evidence:
     return beta_reaches(case)
@@ -207,6 +212,7 @@ def beta_has_the_rate(case: Case) -> Evidence:
     formerly="003-B13", quote="such algorithm can be modified to obtain a monotone sequence",
     says="With the best of three points for theta the values rise, and the rate stays.",
     latex=r"h(\theta^{(t)})\ge h(\theta^{(t-1)})", premise="line 7 with a plus sign",
+    proof=first_order.monotone_two_sequences,
 )  # fmt: skip
 def monotone_variant(case: Case) -> Evidence:
     run = algorithms.nesterov(case, 1.0, monotone=True)
@@ -224,6 +230,7 @@ def monotone_variant(case: Case) -> Evidence:
     says="Projected gradient needs O(L / epsilon) steps: its gap is at most L |alpha*|^2 / (2t).",
     latex=r"h(\alpha^*)-h(\alpha^{(t)})\le\frac{L\|\alpha_0-\alpha^*\|^2}{2t}",
     premise="L is a Lipschitz constant, as in liu2020-sharp-constant; that of (17) is none",
+    proof=first_order.projected_gradient,
 )  # fmt: skip
 def projected_gradient_rate(case: Case) -> Evidence:
     return algorithms.projected(case)
@@ -237,6 +244,7 @@ def projected_gradient_rate(case: Case) -> Evidence:
     says="Nesterov's method needs O(sqrt(L / epsilon)) steps.",
     latex=r"h(\alpha^*)-h(\theta^{(t)})\le\frac{2L\|\alpha_0-\alpha^*\|^2}{(t+1)(t+2)}",
     premise="line 7 with a plus sign",
+    proof=first_order.two_sequences,
 )  # fmt: skip
 def nesterov_rate(case: Case) -> Evidence:
     return theta_reaches(case, 1.0, 2.0)
@@ -249,6 +257,7 @@ def nesterov_rate(case: Case) -> Evidence:
           r"(4), and have been shown to exhibit an $\mathcal{O}(1/t)$ convergence rate",
     says="Extra-gradient methods solve the saddle problem (4) at a rate of O(1/t).",
     latex=r"h(\alpha^*)-h(\bar\alpha^{(t)})\le\frac{\|z_0-u\|^2}{2\sum_{i\le t}\gamma_i}",
+    proof=first_order.extragradient,
 )  # fmt: skip
 def extragradient_rate(case: Case) -> Evidence:
     return algorithms.extragradient(case)

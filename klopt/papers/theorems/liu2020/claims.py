@@ -13,7 +13,7 @@ from klopt.model.problem import Point
 from klopt.papers.theorems.cases import ball
 from klopt.papers.theorems.claim import Basis, Case, Outcome, listed, theorem
 from klopt.papers.theorems.evidence import Evidence, at_most, equal, every, overlap
-from klopt.papers.theorems.liu2020 import quantities, saddle
+from klopt.papers.theorems.liu2020 import proofs, quantities, saddle
 from klopt.papers.theorems.liu2020.quantities import random_matrices, random_problem
 
 TWO = {"K": np.eye(2), "y": np.array([1.0, -1.0]), "C": 1.0, "eta": 1.0, "tau": 0.0}
@@ -110,6 +110,7 @@ def gradient_of_h(case: Case) -> Evidence:
     corrected=lambda case: equal(saddle.form(case, case["x"], case["x"]) / 2, saddle.trace(case, case["x"]) / 2),
     example={"F": np.eye(1), "K": np.eye(1), "x": np.ones(1)},
     exact=lambda case: (abs(saddle.form(case, case["x"], case["x"]) / 2 - saddle.trace(case, case["x"])), 0),
+    proof=proofs.quadratic_form_is_half_a_trace,
 )  # fmt: skip
 def quadratic_form_is_a_trace(case: Case) -> Evidence:
     return equal(saddle.form(case, case["x"], case["x"]) / 2, saddle.trace(case, case["x"]))
@@ -122,6 +123,7 @@ def quadratic_form_is_a_trace(case: Case) -> Evidence:
           r"\operatorname{tr}(\mathbf{D}_x \mathbf{A} \mathbf{D}_y \mathbf{B}^\top)$",
     says="x'(A o B)z = tr(D_x A D_z B').",
     latex=r"x^\top(A\circ B)z=\operatorname{tr}(D_xAD_zB^\top)",
+    proof=proofs.bilinear_form_is_a_trace,
 )  # fmt: skip
 def bilinear_form_is_a_trace(case: Case) -> Evidence:
     A, B, x, z = (case[name] for name in ("A", "B", "x", "z"))
@@ -241,6 +243,7 @@ def weights_have_low_rank(case: Case) -> Evidence:
           r"\text{rank}(\mathbf{F})\text{rank}(\mathbf{K})$",
     says="rank(F o K) <= rank F rank K.",
     latex=r"\operatorname{rank}(F\circ K)\le\operatorname{rank}F\operatorname{rank}K",
+    proof=proofs.rank_of_a_product,
 )  # fmt: skip
 def rank_of_a_product(case: Case) -> Evidence:
     ranks = [int(np.linalg.matrix_rank(M)) for M in (case["F"] * case["K"], case["F"], case["K"])]
@@ -299,6 +302,7 @@ def few_dimensions_suffice(case: Case) -> Evidence:
           r"\mathbf{x}'\|_2^2$ is small",
     says="Neighbours have near kernel values: (k(x, z) - k(x', z))^2 <= |phi(x) - phi(x')|^2 k(z, z).",
     latex=r"|\varphi(x)^\top\varphi(z)-\varphi(x')^\top\varphi(z)|^2\le\|\varphi(x)-\varphi(x')\|^2\,\|\varphi(z)\|^2",
+    proof=proofs.neighbours_have_near_values,
 )  # fmt: skip
 def neighbours_have_near_values(case: Case) -> Evidence:
     K = quantities.weights(case, case["y"] * case["alpha"]) * case["K"]
@@ -314,6 +318,7 @@ def neighbours_have_near_values(case: Case) -> Evidence:
     quote="For example, the two layer composition of Gaussian kernel can be formulated as",
     says="Two layers of the Gaussian kernel give exp(-1/sigma^2) exp(k / sigma^2), which is F o K for F = k2 / k.",
     latex=r"k^{(2)}(x_i,x_j)=e^{-1/\sigma^2}\exp(k(x_i,x_j)/\sigma^2)",
+    proof=proofs.two_layers,
 )  # fmt: skip
 def two_layers(case: Case) -> Evidence:
     K = case["K"]

@@ -13,7 +13,7 @@ from klopt.arrays import FloatArray
 from klopt.papers.theorems.cases import ball
 from klopt.papers.theorems.claim import Basis, Case, Outcome, listed, theorem
 from klopt.papers.theorems.evidence import Evidence, at_most, equal, every
-from klopt.papers.theorems.liu2020 import clusters, regression
+from klopt.papers.theorems.liu2020 import clusters, proofs, regression
 from klopt.papers.theorems.liu2020.clusters import random_clusters
 from klopt.papers.theorems.liu2020.exact import exact_minus_regression
 from klopt.papers.theorems.liu2020.quantities import gamma, random_regression, sharp, weights
@@ -72,6 +72,7 @@ def clusters_are_nearly_optimal(case: Case) -> Evidence:
           "y_j F_{ij}^* K_{ij}$$",
     says="Hbar and H differ by half the sum of alpha_i alpha_j y_i y_j F_ij K_ij between clusters.",
     latex=r"\bar H(\alpha,F)-H(\alpha,F)=\tfrac12\sum_{\pi(i)\neq\pi(j)}\alpha_i\alpha_jy_iy_jF_{ij}K_{ij}",
+    proof=proofs.cut_costs_the_terms_between,
 )  # fmt: skip
 def cut_costs_the_terms_between(case: Case) -> Evidence:
     return clusters.difference30(case)
@@ -203,6 +204,7 @@ def regression_constraint(case: Case) -> Evidence:
     says="F and Gamma of regression are Lipschitz in beta: |K| / (4 eta) |beta_1 + beta_2| |beta_1 - beta_2|, with any "
          "of |K|_F, |K|_2 and kappa.",
     latex=r"\|F_1-F_2\|_F\le\|\Gamma_1-\Gamma_2\|_F\le\tfrac{\|K\|}{4\eta}\|\beta_1+\beta_2\|\,\|\beta_1-\beta_2\|",
+    proof=proofs.weights_are_lipschitz,
 )  # fmt: skip
 def regression_weights_are_lipschitz(case: Case) -> Evidence:
     one = case["up"] - case["down"]

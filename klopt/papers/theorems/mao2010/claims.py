@@ -14,7 +14,7 @@ import numpy as np
 from klopt.papers.theorems.cases import ball
 from klopt.papers.theorems.claim import Basis, Case, Outcome, listed, theorem
 from klopt.papers.theorems.evidence import Evidence, at_most, equal, every, not_measured, overlap
-from klopt.papers.theorems.mao2010 import exact, quantities
+from klopt.papers.theorems.mao2010 import exact, proofs, quantities
 from klopt.papers.theorems.mao2010.graphs import (
     aligned,
     complete_graph,
@@ -95,6 +95,7 @@ def rls_weights_attain_their_minimum(case: Case) -> Evidence:
     correction="It is 2 tr(KL): every edge is counted twice. This rescales mu.",
     corrected=lambda case: equal(quantities.pairwise(case), 2 * quantities.smoothness(case), tol=1e-9),
     example={**EDGE, "V": np.array([[1.0], [0.0]])}, exact=quantities.exact_regulariser,
+    proof=proofs.regulariser_is_twice_the_trace,
 )  # fmt: skip
 def regulariser_is_the_trace(case: Case) -> Evidence:
     return equal(quantities.pairwise(case), quantities.smoothness(case), tol=1e-9)
@@ -219,6 +220,7 @@ def spectrum_decreases(case: Case) -> Evidence:
     says="For targets +1 and -1 the alignment is tr(Sigma A) / sqrt(tr Sigma^2 n_l^2).",
     latex=r"\mathrm{KTA}(K,yy^\top)=\frac{\operatorname{tr}(\Sigma A)}{\sqrt{\operatorname{tr}(\Sigma^2)\,n_l^2}}",
     premise="two classes; with indicators of more, n_l must be sqrt(sum_c n_c^2)",
+    proof=proofs.alignment_in_the_eigenbasis,
 )  # fmt: skip
 def alignment_in_the_eigenbasis(case: Case) -> Evidence:
     (U, A, _) = spectrum_of(case)
@@ -358,6 +360,7 @@ ridge_choice = listed(
           "and 0 for the rest",
     says="For several classes y is replaced by indicators, A_ii = sum_c (u_i'Y_c)^2.",
     latex=r"\langle U\Sigma U^\top,YY^\top\rangle=\sum_i\lambda_i\sum_c(u_i^\top Y_c)^2",
+    proof=proofs.classes_enter_as_indicators,
 )  # fmt: skip
 def classes_enter_as_indicators(case: Case) -> Evidence:
     U = spectrum_of(case).U

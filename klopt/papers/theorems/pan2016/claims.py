@@ -13,7 +13,7 @@ import numpy as np
 
 from klopt.papers.theorems.claim import Basis, Case, Outcome, listed, theorem
 from klopt.papers.theorems.evidence import Evidence, Interval, at_most, equal, every, overlap
-from klopt.papers.theorems.pan2016 import exact, quantities
+from klopt.papers.theorems.pan2016 import exact, proofs, quantities
 from klopt.papers.theorems.pan2016.quantities import (
     alignment,
     random_costs,
@@ -33,6 +33,7 @@ TWO = {"T": np.zeros((2, 2)), "Phi": np.array([[1.0, 0.0]])}
           "alignment is invariant to scales.",
     says="The alignment lies in [-1, 1] and does not change with the scale of a kernel.",
     latex=r"\rho(K,K')\in[-1,1],\quad \rho(aK,K')=\rho(K,K')",
+    proof=proofs.alignment_is_a_cosine,
 )  # fmt: skip
 def alignment_is_a_cosine(case: Case) -> Evidence:
     one = alignment(case["K"], case["L"])
@@ -45,6 +46,7 @@ def alignment_is_a_cosine(case: Case) -> Evidence:
     formerly="000-2", quote="Note that Y has one negative eigenvalue for multiple classes",
     says="The target +1, -1 of several classes has exactly one negative eigenvalue.",
     latex=r"\#\{\lambda_i(Y)<0\}=1", premise="three classes or more; of two it is positive semidefinite",
+    proof=proofs.target_is_indefinite,
 )  # fmt: skip
 def signed_target_is_indefinite(case: Case) -> Evidence:
     return equal(quantities.inertia(case["classes"]), (1, case["classes"] - 1))
@@ -68,6 +70,7 @@ def qcqp_solves_the_alignment(case: Case) -> Evidence:
     formerly="000-4", quote="The side information forms a convex set", basis=Basis.REMARK,
     says="(3) may be empty: a kernel with d_ij <= u and d_jk <= u has d_ik <= 4u, so that no l > 4u is met.",
     latex=r"\sqrt{d_{ik}}\le\sqrt{d_{ij}}+\sqrt{d_{jk}}\le2\sqrt u",
+    proof=proofs.triangle,
 )  # fmt: skip
 def distances_obey_the_triangle_inequality(case: Case) -> Evidence:
     K = case["K0"]
@@ -133,6 +136,7 @@ own_pairs = listed(
     correction="It is 2 <K, S>; harmless in the LP, it rescales gamma in (27).",
     corrected=lambda case: equal(quantities.scg_loss(case), 2 * quantities.inner(case), tol=1e-9, scale=1.0),
     example=TWO, exact=quantities.exact_scg,
+    proof=proofs.loss_is_twice_the_inner_product,
 )  # fmt: skip
 def scg_loss_is_the_inner_product(case: Case) -> Evidence:
     return equal(quantities.scg_loss(case), quantities.inner(case), tol=1e-9, scale=1.0)
@@ -143,6 +147,7 @@ def scg_loss_is_the_inner_product(case: Case) -> Evidence:
     formerly="000-10",
     quote="Note that S is the normalized Laplacian matrix of SCG; thus, it is a symmetric and "
           "positive semi-definite matrix.",
+    proof=proofs.laplacian_is_positive,
 )  # fmt: skip
 def laplacian_is_positive(case: Case) -> Evidence:
     values = np.linalg.eigvalsh(quantities.graph(case)[2])
@@ -154,6 +159,7 @@ def laplacian_is_positive(case: Case) -> Evidence:
     formerly="000-11",
     quote=r"$$\langle K, S \rangle_F = \text{tr}(K) - \langle K, T' \rangle_F$$",
     latex=r"\langle K,S\rangle=\operatorname{tr}K-\langle K,T'\rangle,\quad T'_{ij}=e^{T_{ij}}/\sqrt{D_{ii}D_{jj}}",
+    proof=proofs.loss_is_trace_minus_target,
 )  # fmt: skip
 def loss_is_trace_minus_target(case: Case) -> Evidence:
     W, D, _ = quantities.graph(case)
@@ -225,6 +231,7 @@ def alignment_is_a_ball_constraint(case: Case) -> Evidence:
     formerly="000-15",
     quote="We note that the denominator in (25) can be removed when we optimize (24).",
     latex=r"\operatorname{arg}\max_K\rho(K,aT)=\operatorname{arg}\max_K\rho(K,T),\ a>0",
+    proof=proofs.scale_of_target,
 )  # fmt: skip
 def scale_of_target_is_irrelevant(case: Case) -> Evidence:
     K = case["K"]
@@ -250,6 +257,7 @@ def prefix_means_solve_the_program(case: Case) -> Evidence:
     quote="We show how to transform the problem (2) into (26).",
     says="For K = sum_i mu_i v_i v_i' with orthonormal v_i the loss is sum_i tr(K_i S) mu_i, the trace sum_i mu_i.",
     latex=r"\langle K,S\rangle_F=\sum_i\operatorname{tr}(K_iS)\mu_i,\quad\operatorname{tr}K=\sum_i\mu_i",
+    proof=proofs.loss_is_linear_in_the_weights,
 )  # fmt: skip
 def loss_is_linear_in_the_weights(case: Case) -> Evidence:
     mu = np.linspace(1.0, 0.1, case["V"].shape[1])

@@ -11,32 +11,16 @@ import numpy as np
 from klopt.papers.experiments.statistics import friedman
 from klopt.papers.theorems.claim import Case, Outcome, theorem
 from klopt.papers.theorems.evidence import Evidence, at_most, equal, every
+from klopt.papers.theorems.pan2016 import proofs
+from klopt.papers.theorems.pan2016.tables import (
+    TABLE3,
+    TABLE3_METHODS,
+    TABLE4_TEST,
+    TABLE4_UNLABELLED,
+    TABLE5,
+    TABLE5_METHODS,
+)
 from klopt.papers.theorems.tables import is_about, no_case, printed_as, signed_rank_p
-
-TABLE3_METHODS = ["Gaussian", "FSK", "SimpleNPK", "IR-Gaussian", "OSK", "LDK", "SCG-OSK", "SCG-LDK"]
-TABLE3 = np.array([
-    [70.2, 79.1, 73.9, 73.2, 70.0, 74.7, 71.1, 75.3],  # Protein
-    [95.7, 96.7, 95.3, 96.4, 95.3, 96.6, 95.7, 96.7],  # Wine
-    [95.3, 94.4, 96.9, 95.3, 97.6, 96.2, 97.8, 94.9],  # Iris
-    [78.1, 86.3, 81.3, 85.8, 80.3, 85.9, 85.2, 86.4],  # Sonar
-    [56.0, 58.1, 52.1, 57.9, 56.4, 59.7, 55.0, 61.3],  # Glass
-    [82.3, 76.3, 85.5, 85.9, 66.3, 76.8, 65.5, 85.6],  # Heart
-    [66.8, 64.4, 67.3, 71.5, 66.8, 67.2, 66.0, 69.0],  # Liver
-    [94.8, 93.0, 87.9, 95.7, 89.1, 95.7, 87.9, 97.0],  # Ionosphere
-    [95.2, 95.1, 92.7, 96.1, 94.5, 96.6, 94.4, 97.5],  # Breast
-    [93.5, 94.6, 95.1, 92.7, 91.2, 91.6, 90.3, 96.0],  # Balance
-])  # fmt: skip
-TABLE4_UNLABELLED = np.array([68.8, 96.0, 94.7, 80.2, 61.5, 82.3, 62.5, 96.1, 97.3, 93.5])
-TABLE4_TEST = np.array([71.3, 98.0, 95.7, 79.5, 66.0, 81.7, 64.6, 93.4, 96.7, 90.4])
-TABLE5_METHODS = ["Gaussian", "FSK", "SimpleNPK", "IR-Gaussian", "SCG-OSK", "SCG-LDK"]
-TABLE5 = np.array([
-    [68.7, 74.0, 70.5, 76.6, 67.9, 78.3],  # Adult-a1a
-    [70.1, 74.5, 72.7, 76.6, 70.6, 79.1],
-    [69.9, 75.7, 70.1, 77.7, 69.1, 81.2],
-    [70.7, 75.8, 71.1, 79.4, 72.0, 82.4],
-    [71.0, 76.6, 72.0, 79.8, 71.9, 81.2],
-    [70.9, 76.0, 73.2, 80.7, 69.2, 81.4],
-])  # fmt: skip
 
 
 def significant_pairs(table: np.ndarray, methods: list[str]) -> set[tuple[str, str]]:
@@ -73,6 +57,7 @@ def average_ranks(table: np.ndarray) -> np.ndarray:
           "6.20 and 6.10, respectively.",
     says="The average ranks of the accuracies in Table 3 are those of its last row.",
     latex=r"\bar r=(5.35,4.25,5.20,3.50,6.10,3.45,6.20,1.95)",
+    proof=proofs.ranks_of_table3,
 )  # fmt: skip
 def ranks_of_table3(case: Case) -> Evidence:
     return printed_as(average_ranks(TABLE3), [5.35, 4.25, 5.20, 3.50, 6.10, 3.45, 6.20, 1.95], 2)
@@ -115,6 +100,7 @@ def nemenyi_of_table3(case: Case) -> Evidence:
     quote="On balance, SCG-OSK roughly gains a factor of 30 in computational complexity over OSK.",
     says="On balance OSK takes roughly 30 times as long as SCG-OSK: 15.68 s and 0.54 s, within 5 %.",
     latex=r"15.68/0.54\approx30",
+    proof=proofs.factor_on_balance,
 )  # fmt: skip
 def factor_on_balance(case: Case) -> Evidence:
     return is_about(15.68 / 0.54, 30.0, within=0.05)
@@ -125,6 +111,7 @@ def factor_on_balance(case: Case) -> Evidence:
     quote="SCG-LDK is about 800 times faster than LDK on breast.",
     says="On breast LDK takes about 800 times as long as SCG-LDK: 252.14 s and 0.31 s, within 5 %.",
     latex=r"252.14/0.31\approx800",
+    proof=proofs.factor_on_breast,
 )  # fmt: skip
 def factor_on_breast(case: Case) -> Evidence:
     return is_about(252.14 / 0.31, 800.0, within=0.05)
@@ -148,6 +135,7 @@ def wilcoxon_of_table4(case: Case) -> Evidence:
     quote="The average accuracy of the unlabeled data closely approximates that of the test data.",
     says="The averages of Table 4 are 83.3 and 83.7.",
     latex=r"\bar a_{\text{unlabel}}=83.3,\quad\bar a_{\text{test}}=83.7",
+    proof=proofs.averages_of_table4,
 )  # fmt: skip
 def averages_of_table4(case: Case) -> Evidence:
     return every(
@@ -204,6 +192,7 @@ def at_least_twice_as_fast(case: Case) -> Evidence:
     quote="For instance, 1000 labeled data generate 499,500 constraints",
     says="Labelled points have n (n - 1) / 2 pairs: 1000 make 499,500 constraints.", latex=r"\tbinom{1000}2=499500",
     example={"labels": 1000},
+    proof=proofs.constraints_of_labels,
 )  # fmt: skip
 def constraints_of_labels(case: Case) -> Evidence:
     n = case["labels"]

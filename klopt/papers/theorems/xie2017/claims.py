@@ -23,7 +23,7 @@ from klopt.papers.theorems.evidence import (
     overlap,
     reached,
 )
-from klopt.papers.theorems.xie2017 import exact, quantities
+from klopt.papers.theorems.xie2017 import exact, proofs, quantities
 from klopt.papers.theorems.xie2017.quantities import (
     random_labelled,
     random_quadratic,
@@ -40,6 +40,7 @@ ONE_CLASS = {"V": np.array([[1.0], [0.0]]), "classes": np.array([0, 0]), "sigma"
           r"slack variables $s = (s_1, \dots, s_m)^T$ through the relation $$\alpha = Cs.$$",
     says="The recurrence alpha_i = s_i + sigma alpha_(i+1) is alpha = Cs.",
     latex=r"\alpha_i=\sum_{k=i}^m\sigma^{k-i}s_k,\qquad \alpha=Cs",
+    proof=proofs.slack_transform,
 )  # fmt: skip
 def slack_transform(case: Case) -> Evidence:
     alpha = np.zeros(len(case["s"]))
@@ -55,6 +56,7 @@ def slack_transform(case: Case) -> Evidence:
     quote="Thus the rank ordering constraints Eq.(8) are completely eliminated.",
     says="The scores that satisfy the order are exactly Cs with s >= 0: slacks are what C^-1 makes of scores.",
     latex=r"\{\alpha\ge0,\ \alpha_i\ge\sigma\alpha_{i+1}\}=\{Cs:\ s\ge0\}",
+    proof=proofs.order_is_an_image,
 )  # fmt: skip
 def ordered_scores_are_the_image_of_slacks(case: Case) -> Evidence:
     m = len(case["s"])
@@ -102,6 +104,7 @@ def transform_is_well_scaled(case: Case) -> Evidence:
     exact=lambda case: (
         sum(case["V"][:, 0]) ** 2 / sum(case["V"][:, 0] ** 2),
         sum(case["V"][:, 0]) ** 2 / (sum(case["V"][:, 0] ** 2) * len(case["classes"]))),
+    proof=proofs.alignment_is_a_ratio,
 )  # fmt: skip
 def alignment_is_a_ratio(case: Case) -> Evidence:
     return equal(quantities.alignment(case, np.ones(case["V"].shape[1])), _lemma1(case))
@@ -125,6 +128,7 @@ def _norm(case: Case) -> float:
     premise="two classes at least", meets=lambda case: np.unique(case["classes"]).size > 1,
     example={"V": np.array([[1.0], [1.0]]), "classes": np.array([0, 1]), "sigma": 1.0},
     exact=lambda case: (sum(case["V"][:, 0]) ** 2, sum(case["V"][:, 0] ** 2)),
+    proof=proofs.b_is_a_sum_of_squares,
 )  # fmt: skip
 def b_is_one_square(case: Case) -> Evidence:
     return equal(case["V"].sum(axis=0) ** 2, _traces(case))
@@ -138,6 +142,7 @@ def _traces(case: Case) -> np.ndarray:
 @theorem(
     "xie2017-lemma2", number="Lemma 2", draw=random_labelled, says="F is positive semidefinite.", latex=r"F\succeq0",
     formerly="002-6", quote="In Lemma 1, F is a semi-positive definite.",
+    proof=proofs.f_is_positive,
 )  # fmt: skip
 def f_is_positive(case: Case) -> Evidence:
     values = np.linalg.eigvalsh(quantities.products(case)[0])
@@ -208,6 +213,7 @@ def slack_form_is_equivalent(case: Case) -> Evidence:
     says="lam = alpha'F alpha is positive; indeed at least 1 / sum_k n_k^2, from b'alpha = 1.",
     latex=r"\lambda=\alpha^\top F\alpha\ \ge\ 1/\textstyle\sum_kn_k^2",
     premise="some b_i is positive beyond rounding", meets=lambda case: bool(quantities.products(case)[1].max() > 1e-3),
+    proof=proofs.multiplier_is_positive,
 )  # fmt: skip
 def multiplier_is_positive(case: Case) -> Evidence:
     F, b = quantities.products(case)
@@ -256,6 +262,7 @@ def _limit_is_optimal(case: Case) -> Evidence:
           "constraint.",
     says="A positive fixed point of (33) satisfies b'alpha = 1: lam b'alpha = alpha'F alpha.",
     latex=r"\lambda\sum_i\alpha_i^*b_i=\alpha^{*\top}F\alpha^*",
+    proof=proofs.fixed_points_are_feasible,
 )  # fmt: skip
 def fixed_points_are_feasible(case: Case) -> Evidence:
     # b := Fa / a'Fa makes the given a a fixed point.
@@ -274,6 +281,7 @@ def fixed_points_are_feasible(case: Case) -> Evidence:
     formerly="002-13", quote="monotonically decreases under the updating rule Eq.(33)",
     says="The Lagrangian decreases under the update (33), all entries at once and lam fixed in the step.",
     latex=r"\mathcal L(\alpha^{t+1})\le\mathcal L(\alpha^t)",
+    proof=proofs.lagrangian_decreases,
 )  # fmt: skip
 def lagrangian_decreases(case: Case) -> Evidence:
     return quantities.lagrangian_falls(case, 100)
@@ -307,6 +315,7 @@ def update_alone_is_bounded(case: Case) -> Evidence:
         quantities.objective(case, quantities.update(case["F"], case["b"], case["a"] / float(case["b"] @ case["a"]))),
         quantities.objective(case, case["a"])),
     example={"F": np.eye(8), "b": np.ones(8), "a": np.array([0.5, 0.5, *[1e-6] * 6])}, exact=exact.exact_sweep,
+    proof=proofs.values_fall,
 )  # fmt: skip
 def sequential_sweep_decreases(case: Case) -> Evidence:
     a = case["a"] / float(case["b"] @ case["a"])
@@ -321,6 +330,7 @@ def sequential_sweep_decreases(case: Case) -> Evidence:
     quote="Since $\\mathcal{L}(\\alpha)$ is bonded below due to $F \\succeq 0$, this monotonicity implies convergence.",
     says="With step (3) alpha'F alpha falls in every step and never below its minimum.",
     latex=r"J(\alpha^{t+1})\le J(\alpha^t),\quad J(\alpha^t)\ge J^*",
+    proof=proofs.values_fall,
 )  # fmt: skip
 def values_fall_to_the_minimum(case: Case) -> Evidence:
     values = quantities.values_along(case, 60)
@@ -378,6 +388,7 @@ cost = listed(
     basis=Basis.REMARK,
     says="F need not be stored: F alpha is exact from an L x L matrix.",
     latex=r"(F\alpha)_i=v_i^\top\bigl(V\operatorname{diag}(\alpha)V^\top\bigr)v_i",
+    proof=proofs.products_need_no_matrix,
 )  # fmt: skip
 def products_need_no_matrix(case: Case) -> Evidence:
     alpha = np.linspace(1.0, 2.0, case["V"].shape[1])
