@@ -19,7 +19,15 @@ from scipy import stats
 
 from klopt.cli.main import main
 from klopt.errors import InvalidSettings
-from klopt.papers.experiments import adaptive_methods, baselines, datasets, graph_methods, methods
+from klopt.papers.experiments import (
+    adaptive_methods,
+    baselines,
+    bayesian_mkl,
+    datasets,
+    graph_methods,
+    methods,
+    ordered_methods,
+)
 from klopt.papers.experiments.archive import read_archive, write_archive
 from klopt.papers.experiments.datasets import (
     DataSet,
@@ -44,7 +52,7 @@ from klopt.papers.experiments.protocol import (
 )
 from klopt.papers.experiments.runner import protocol_named, run_experiment
 from klopt.papers.experiments.splits import folds_of, splits_of
-from klopt.papers.experiments.statistics import friedman, paired, ranks
+from klopt.papers.experiments.statistics import friedman, holm, over_sets, paired, ranks
 from klopt.papers.experiments.store import TrialStore
 from klopt.papers.experiments.summary import summarise, write_csv
 from klopt.papers.experiments.trial import TrialJob, run_job
@@ -59,6 +67,13 @@ ALL = {
     "LDK": methods.ldk,
     "SCG-LDK": methods.scg_ldk,
     "SKL_KTA": graph_methods.skl_kta,
+    "SKL": graph_methods.skl,
+    "KA0 SVM": ordered_methods.aligned_svm(ordered=False),
+    "KA1 SVM": ordered_methods.aligned_svm(ordered=True),
+    "KA0 LP": ordered_methods.aligned_field(ordered=False),
+    "KA1 LP": ordered_methods.aligned_field(ordered=True),
+    "KA1 walk": ordered_methods.aligned_walk(ordered=True),
+    "SCG-LDK of seen points": methods.scg_ldk_of_seen,
     "harmonic": graph_methods.harmonic_function,
     "spreading": graph_methods.label_spreading,
     "LapRLS": graph_methods.lap_rls,
@@ -73,11 +88,12 @@ ALL = {
     "LogDet of pairs": adaptive_methods.logdet_of_pairs(20),
     "DANK": adaptive_methods.adaptive,
     "1-NN": adaptive_methods.nearest,
+    "BMKL": bayesian_mkl.bmkl,
     "kernel PCA": methods.kernel_pca,
 }
 SUPERVISED = (
     "Gaussian", "default SVM", "uniform MKL", "SimpleMKL", "FSK", "RF", "Gaussian of sigma", "MKL-uniform", "DANK",
-    "1-NN", "kernel PCA",
+    "1-NN", "BMKL", "kernel PCA",
 )  # fmt: skip
 
 
@@ -114,13 +130,13 @@ class TestStatistics:
             3.32,
         )
 
-    def test_the_table_of_paper_004_ranks_as_printed_where_it_is_transcribed(self) -> None:
-        first = [[1, 3, 2, 5, 4], [2, 3, 1, 5, 4], [1, 3, 2, 5, 4], [3, 5, 1, 2, 4]]
-        printed = [*first, [3, 2, 1, 5, 4], [1, 2, 3, 4, 5], [1, 3, 2, 4, 5], [2, 1, 3, 4, 5]]
+    def test_the_table_of_mao_and_tsang_ranks_as_printed(self) -> None:
+        printed = "13254 23154 13245 13254 35124 32154 25134 32145 21354 12345 13245 13254 23145 13245 21345"
         table = np.array(
-            [[figure.mean for figure in row.reported] for row in protocol_named("004").rows]
+            [[figure.mean for figure in row.reported] for row in protocol_named("mao2010").rows]
         )
-        assert ranks(table).tolist() == printed
+        assert ["".join(f"{rank:.0f}" for rank in row) for row in ranks(table)] == printed.split()
+        assert ranks(table).mean(axis=0).round(2).tolist() == [1.73, 2.8, 1.8, 4.2, 4.47]
 
     @given(st.integers(0, 10**6))
     def test_without_ties_the_statistic_is_that_of_scipy(self, seed: int) -> None:
@@ -136,6 +152,33 @@ class TestStatistics:
         test = paired(own, other, labelled=70, asked=30)
         assert test.t == pytest.approx(stats.ttest_rel(own, other).pvalue)
         assert test.t < test.corrected <= 1
+
+    def test_few_labels_have_no_corrected_test(self) -> None:
+        other, noise = np.random.default_rng(0).random((2, 8))
+        own = other + 0.5 + 0.1 * noise
+        few = paired(own, other, labelled=10, asked=1490)
+        assert np.isnan(few.corrected)
+        assert few.wilcoxon == pytest.approx(stats.wilcoxon(own - other).pvalue)
+
+    @given(st.integers(0, 10**6), st.integers(2, 30))
+    def test_over_sets_the_test_is_that_of_scipy(self, seed: int, sets: int) -> None:
+        own, other = np.random.default_rng(seed).random((2, sets))
+        test = over_sets(own, other)
+        assert test.p == pytest.approx(stats.wilcoxon(own - other).pvalue)
+        assert (test.wins, test.losses) == (int((own > other).sum()), int((own < other).sum()))
+
+    @given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
+    def test_holm_rejects_what_the_step_down_procedure_rejects(self, p: list[float]) -> None:
+        """Rejected at level a: all before the first p_(i) above a / (m - i), by definition."""
+        corrected = holm(np.array(p))
+        order = np.argsort(p)
+        for level in (0.01, 0.05, 0.3):
+            rejected = set()
+            for step, index in enumerate(order):
+                if p[index] * (len(p) - step) > level:
+                    break
+                rejected.add(int(index))
+            assert set(np.flatnonzero(corrected <= level).tolist()) == rejected
 
     def test_equal_accuracies_do_not_differ(self) -> None:
         same = np.array([0.9, 0.8, 0.7])
@@ -223,6 +266,46 @@ class TestData:
         data = load("own", tmp_path)
         found = splits_of(data, TableRow("own", 0.5), 2)
         assert [split.asked.tolist() for split in found] == [[4, 5], [4, 5]]
+
+    def test_files_of_the_libsvm_collection_are_read_as_scikit_learn_reads_them(
+        self, tmp_path: Path
+    ) -> None:
+        from sklearn.datasets import dump_svmlight_file, load_svmlight_file
+
+        random = np.random.default_rng(0)
+        X = random.normal(size=(20, 5)) * (random.random((20, 5)) < 0.5)
+        X[0, 4] = 1.5
+        y = np.where(np.arange(20) % 3 == 0, 1, -1)
+        dump_svmlight_file(X, y, str(tmp_path / "a1a"), zero_based=False, comment="a1a")
+        data = load("a1a", tmp_path)
+        assert np.array_equal(data.X, load_svmlight_file(str(tmp_path / "a1a"))[0].toarray())
+        assert data.y.tolist() == np.where(y > 0, 1, 0).tolist()
+        assert load("a1a", tmp_path, regression=True).y.tolist() == y.tolist()
+
+    def test_a_bad_entry_of_such_a_file_is_named(self, tmp_path: Path) -> None:
+        (tmp_path / "own.svm").write_text("+1 1:0.5\n-1 0:2\n")
+        with pytest.raises(
+            InvalidSettings, match=r"own\.svm, line 2: expected index:value .* '0:2'"
+        ):
+            load("own", tmp_path)
+
+    def test_parts_of_a_set_have_the_sizes_of_the_papers(self, tmp_path: Path) -> None:
+        random = np.random.default_rng(0)
+        y = np.repeat(np.arange(10), 1100)
+        np.savez(tmp_path / "usps_11000.npz", X=random.integers(0, 255, (11000, 2)), y=y)
+        assert np.bincount(load("one_two", tmp_path).y).tolist() == [1100, 1100]
+        odd_even = load("odd_even", tmp_path)
+        assert np.bincount(odd_even.y).tolist() == [2000, 2000]
+        assert np.bincount(load("usps_400", tmp_path).y).tolist() == [40] * 10
+        with pytest.raises(Unavailable, match="no data set 'usps_11000'"):
+            load("one_two")
+
+    def test_counts_of_words_become_vectors_of_length_one(self, tmp_path: Path) -> None:
+        counts = np.array([[2, 0, 1], [0, 3, 0], [1, 1, 1]])
+        np.savez(tmp_path / "basehock.npz", X=counts, y=[0, 1, 1])
+        X = load("baseball_hockey", tmp_path).X
+        assert np.linalg.norm(X, axis=1) == pytest.approx(np.ones(3))
+        assert np.array_equal(X > 0, counts > 0)
 
     def test_sets_may_lie_one_folder_down(self, tmp_path: Path) -> None:
         (tmp_path / "inner").mkdir()

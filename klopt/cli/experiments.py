@@ -57,7 +57,7 @@ STORE = "klopt-experiments.db"
 @click.option(
     "--data",
     metavar="FOLDER",
-    help="Folder of your own data sets: NAME.csv (class last) or NAME.npz (X or S, and y).",
+    help="Folder of your own data sets: NAME.csv (class last), NAME.npz (X or S, and y) or LIBSVM's text format.",
 )
 @click.option(
     "--set", "sets", multiple=True, metavar="NAME", help="Use only this data set; may be repeated."
@@ -88,7 +88,10 @@ def experiments(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Re-run the table of a PAPER: 000, 001, 003, 003-regression or 004.
+    """Re-run the table of a PAPER: pan2016, kundu2010, xie2017, liu2020 or mao2010.
+
+    Other tables of a paper are named behind a dash: pan2016-unseen, pan2016-adult, xie2017-sigma,
+    liu2020-regression, liu2020-training, liu2020-tau, mao2010-cv, mao2010-ridge; a wrong name lists all.
 
     The data sets that are installed take part. Parameters are chosen by cross-validation on the
     labelled points alone. The paper's figures stand beside those found here, with ranks and tests

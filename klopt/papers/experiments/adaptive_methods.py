@@ -24,6 +24,7 @@ __all__ = [
     "SIGMAS",
     "adaptive",
     "adaptive_regression",
+    "adaptive_with_tau",
     "gaussian",
     "logdet",
     "logdet_of_pairs",
@@ -56,6 +57,15 @@ def uniform(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
 
 def adaptive(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Decide by SVMs with a data-adaptive kernel."""
+    return _adaptive(DANK_TAU, given, choice, costs)
+
+
+def adaptive_with_tau(tau: float) -> Decide:
+    """Return the same with another weight of the trace of F."""
+    return partial(_adaptive, tau)
+
+
+def _adaptive(tau: float, given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     from sklearn.svm import SVC
 
     from klopt.learners import DankSVC
@@ -72,7 +82,7 @@ def adaptive(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
         # eta = |alpha|^2 of the SVM without a learned kernel, the mean over one-against-one SVMs.
         alpha = SVC(C=C, gamma=gamma).fit(X, y).dual_coef_
         eta = float((alpha**2).sum()) / pairs_of_classes
-        learner = DankSVC(rbf(gamma), C=C, eta=eta, tau=DANK_TAU, rule="reciprocal")
+        learner = DankSVC(rbf(gamma), C=C, eta=eta, tau=tau, rule="reciprocal")
         learner.fit(X, y)
         found.append(learner.predict(given.X[given.asked]))
     return np.array(found, dtype=np.int64)

