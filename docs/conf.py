@@ -33,6 +33,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.viewcode",
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "mathml",
     "plain_docstrings",
@@ -57,6 +58,7 @@ add_module_names = False
 toc_object_entries_show_parents = "hide"
 
 html_theme = "pydata_sphinx_theme"
+html_context = {"default_mode": "auto"}  # without it the theme complains in the console
 html_title = f"klopt {release}"
 html_static_path = ["_static"]
 html_css_files = ["klopt.css"]

@@ -23,7 +23,7 @@ from test_readme import DOCUMENTS, promised
 import klopt
 
 DOCS = ROOT / "docs"
-NEEDED = ("sphinx", "myst_parser", "pydata_sphinx_theme", "sphinx_gallery", "matplotlib")
+NEEDED = ("sphinx", "myst_parser", "pydata_sphinx_theme", "sphinx_gallery", "sphinx_design", "matplotlib")
 
 
 def loaded(path: Path) -> ModuleType:
