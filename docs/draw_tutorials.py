@@ -114,7 +114,9 @@ def few_labels(ax: Any) -> None:
 
     X, y = load_digits(return_X_y=True)
     counts = (20, 50, 100, 200)
-    found: dict[str, list[list[float]]] = {name: [] for name in ("SKL", "OSK", "Harmonic", "LabelSpreading", "SVC")}
+    found: dict[str, list[list[float]]] = {
+        name: [] for name in ("SKL", "OSK", "Harmonic", "LabelSpreading", "SVC")
+    }
     for count in counts:
         for scores in found.values():
             scores.append([])

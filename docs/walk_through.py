@@ -20,7 +20,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).parent
-TUTORIALS = ("compare", "plug-in", "verify", "learn")
+TUTORIALS = (
+    "certify-cvxpy",
+    "certificates",
+    "compare",
+    "plug-in",
+    "worst-cases",
+    "verify",
+    "few-labels",
+    "learn",
+)
 SHOWN = 14
 """Lines of an output that are kept, half of them its first and half its last."""
 TAKEN_FOR_GRANTED = {
