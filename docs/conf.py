@@ -37,6 +37,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "mathml",
     "plain_docstrings",
+    "reference_pages",
 ]
 exclude_patterns = ["_build", "_ext", "gallery", "auto_gallery/*.ipynb", "auto_gallery/*.py"]
 nitpicky = True
@@ -94,8 +95,9 @@ warnings.filterwarnings("ignore", message=r".*FigureCanvasAgg is non-interactive
 
 def _filled(app: Sphinx, docname: str, source: list[str]) -> None:
     """Fill in the lists of a reference page: a new problem or backend edits nothing else."""
-    if docname.startswith("reference/"):
+    if docname.startswith("reference/") and not docname.startswith("reference/api/"):
         from reference_lists import commands, groups, learners
+        from reference_pages import learner_rows, problem_rows, rows
 
         source[0] = jinja2.Template(source[0]).render(
             groups=groups(),
@@ -103,6 +105,10 @@ def _filled(app: Sphinx, docname: str, source: list[str]) -> None:
             backends=backends(),
             learners=learners(),
             commands=commands(),
+            public={name: getattr(klopt, name) for name in dir(klopt)},
+            rows=rows,
+            problem_rows=problem_rows(),
+            learner_rows=learner_rows(),
         )
 
 

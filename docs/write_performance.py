@@ -54,8 +54,8 @@ are measured in the same run, on one thread; longer bars are better.
 |---|---|---|
 {bars}
 What a certificate costs where there is no structure to gain from: on 2000 points a certified support vector machine
-takes {points} times as long as scikit-learn's uncertified `SVC` from points, {declared} times on a kernel matrix that is
-proven positive semidefinite once and reused (`klopt.Gram`), and {svm} times on a kernel matrix that has to be proven
+takes {points} times as long as scikit-learn's uncertified `SVC` from points, {declared} times on a kernel matrix that
+is proven positive semidefinite once and reused (`klopt.Gram`), and {svm} times on a kernel matrix that has to be proven
 first. Judging a fitted `SVC` takes {judging} times the fit and one such proof.
 
 In the tables below, *× 182* is a speed-up over the baseline, certification included (higher is better); a plain

@@ -65,6 +65,11 @@ class SimilaritySpectra(SeveralKernelsProblem):
     loss : "squared" or "euclidean"
         The distance of the eigenvalues from those of the similarity, squared or not.
 
+    References
+    ----------
+    Kundu et al. (2010). Efficient algorithms for learning kernels from multiple similarity
+    matrices with general convex loss functions.
+
     Examples
     --------
     >>> from klopt.model.problem import Point

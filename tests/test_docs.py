@@ -185,7 +185,7 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     reference = "".join(
-        page.read_text(encoding="utf-8") for page in (built / "reference").glob("*.html")
+        page.read_text(encoding="utf-8") for page in (built / "reference").rglob("*.html")
     )
     names = {name for name in dir(klopt) if not name.startswith("__")} - {"problems", "learners"}
     assert not [name for name in names if f'id="klopt.{name}"' not in reference]

@@ -77,8 +77,18 @@ class Refusal:
 class Plan:
     """All routes of a problem, best first; all refusals; and the backends that cannot run here.
 
-    `klopt.plan(problem)` makes it. `installed` are the backends that can run, `absent` those whose
-    library is not installed, `broken` the plug-ins that failed to load.
+    `klopt.plan(problem)` makes it.
+
+    Attributes
+    ----------
+    routes : tuple of Route
+        What can be tried, best first.
+    refusals : tuple of Refusal
+        What cannot, with the feature that is missing.
+    installed, absent : tuple of Backend
+        The backends that can run, and those whose library is not installed.
+    broken : tuple
+        The plug-ins that failed to load.
     """
 
     problem: Problem
@@ -172,11 +182,22 @@ def _aligned(rows: list[_Row], names: Collection[str], backends: Collection[str]
 def plan(problem: Problem | CvxpyProblem, *, memory_limit: int | None = None) -> Plan:
     """Return the routes of a problem, best first, without building or solving anything.
 
-    `.routes` and `.refusals` hold all pairs of a formulation and an installed backend; `.explain()`
-    is both as text. With a `memory_limit` in bytes each form is built, and a route that is foreseen
-    to need more is refused with the figure. A `cvxpy.Problem` is planned as the cone program that
-    CVXPY reduces it to.
+    Parameters
+    ----------
+    problem : Problem or cvxpy.Problem
+        What would be solved; a `cvxpy.Problem` is planned as the cone program that CVXPY reduces it to.
+    memory_limit : int or None
+        Bytes that a route may need. Each form is built then, and a route that is foreseen to need
+        more is refused with the figure.
 
+    Returns
+    -------
+    Plan
+        `.routes` and `.refusals` hold all pairs of a formulation and an installed backend;
+        `.explain()` is both as text.
+
+    Examples
+    --------
     >>> from klopt.engine.registry import problem_named
     >>> p = plan(problem_named("LP")(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-1.0]))
     >>> p.routes[0].backend.name
