@@ -15,6 +15,7 @@ import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from urllib.parse import unquote
 
 import pytest
 from source import MODULES, ROOT
@@ -193,3 +194,26 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     pages = {page: page.read_text(encoding="utf-8") for page in built.rglob("*.html")}
     fetched = re.compile(r'<(?:script|link|img)\b[^>]*(?:src|href)="(?:https?:)?//')
     assert not [page.name for page, text in pages.items() if fetched.search(text)]
+    assert broken_links(pages) == []
+
+
+def broken_links(pages: dict[Path, str]) -> list[str]:
+    """Links inside the site to a file or a place that is not there."""
+    places = {page: set(re.findall(r'\bid="([^"]+)"', text)) for page, text in pages.items()}
+    broken = []
+    for page, text in pages.items():
+        for target in re.findall(r'<a\b[^>]*\bhref="([^"]*)"', text):
+            if re.match(r"[a-z]+:", target) or target in ("", "#"):
+                continue
+            name, _, place = unquote(target).partition("#")
+            file = (page.parent / name).resolve() if name else page
+            if not file.exists() or (place and file in places and place not in places[file]):
+                broken.append(f"{page.name}: {target}")
+    return broken
+
+
+def test_a_link_to_a_place_that_is_not_there_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    text = '<p id="here"><a href="#here"></a><a href="#away"></a><a href="no.html"></a></p>'
+    page.write_text(text, encoding="utf-8")
+    assert broken_links({page: text}) == ["page.html: #away", "page.html: no.html"]
