@@ -57,7 +57,7 @@ class ConeProgram(Program):
     offset : float
         A constant that is added to the value.
     sense : "min" or "max"
-        "min" or "max".
+        Whether the objective is minimised or maximised.
     svec : bool
         Whether rows of semidefinite cones are those of `svec`, off the diagonal times sqrt(2); else
         they are the entries of the lower triangle as they are, which floats hold exactly.

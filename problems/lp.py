@@ -67,7 +67,7 @@ class LP(Program):
     offset : float
         A constant that is added to the value.
     sense : "min" or "max"
-        "min" or "max".
+        Whether the objective is minimised or maximised.
     names : Names or None
         What columns and rows are called in a file.
     within : float

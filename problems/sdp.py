@@ -65,7 +65,7 @@ class SDP(Program):
     offset : float
         A constant that is added to the value.
     sense : "min" or "max"
-        "min" or "max".
+        Whether the objective is minimised or maximised.
     within : float
         A declared bound of the Euclidean norm of x, part of the statement: what is proven is proven
         of the points within it. Programs whose optimum is not attained need one for a lower bound.

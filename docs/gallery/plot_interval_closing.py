@@ -7,7 +7,7 @@ other. The optimum is between the two all the time, so that stopping early costs
 """
 
 # %%
-# A machine that learns the weights of five kernels
+# A support vector machine that learns the weights of five kernels
 # -------------------------------------------------
 
 import matplotlib.pyplot as plt
