@@ -2,8 +2,8 @@
 A false "optimal", exposed
 ==========================
 
-A solver status is a claim. The five solvers below all report "optimal"; three of them are wrong. klopt computes bounds of
-the optimum from each answer, so a wrong status never becomes a wrong verdict.
+A solver status is a claim. The five solvers below all report "optimal"; three of them are wrong. klopt computes
+bounds of the optimum from each answer, so a wrong status never becomes a wrong verdict.
 """
 
 # %%

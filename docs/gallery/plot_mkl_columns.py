@@ -3,7 +3,8 @@ Which group of columns matters?
 ===============================
 
 Multiple kernel learning gives each kernel a weight. With one kernel for each group of columns the weights say which
-measurements a decision needs. Every fit comes with a certificate: no other weights improve the objective by more than 1e-6.
+measurements a decision needs. Every fit comes with a certificate: no other weights improve the
+objective by more than 1e-6.
 """
 
 # %%

@@ -2,15 +2,15 @@
 Two moons, ten labels
 =====================
 
-From five labels for each class a support vector machine with a Gaussian kernel misses much of the moons. A spectral kernel on the graph
-of all points, labelled or not, follows them. With kernel alignment SKL has neither C nor mu to choose.
+From five labels for each class a support vector machine with a Gaussian kernel misses much of the moons.
+A spectral kernel on the graph of all points, labelled or not, follows them. With kernel alignment SKL has neither C nor mu to choose.
 """
 
 # %%
 # Draw labels, learn, repeat
 # --------------------------
-# SKL learns from all points and ten labels; the support vector machine from ten points. The width of the one and the ridge of
-# the other were set by hand, for ten labels are too few to tune anything.
+# SKL learns from all points and ten labels; the support vector machine from ten points. The width of the
+# one and the ridge of the other were set by hand, for ten labels are too few to tune anything.
 
 import matplotlib.pyplot as plt
 import numpy as np
