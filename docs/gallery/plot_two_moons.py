@@ -3,7 +3,8 @@ Two moons, ten labels
 =====================
 
 From five labels for each class a support vector machine with a Gaussian kernel misses much of the moons.
-A spectral kernel on the graph of all points, labelled or not, follows them. With kernel alignment SKL has neither C nor mu to choose.
+A spectral kernel on the graph of all points, labelled or not, follows them. With
+kernel alignment SKL has neither C nor mu to choose.
 """
 
 # %%
