@@ -54,6 +54,41 @@ def test_atoms_within_atoms(solver: str) -> None:
     assert result.lower - 1e-6 <= problem.value <= result.upper + 1e-6
 
 
+def lasso(n: int, rng: np.random.Generator) -> cp.Problem:
+    """Least squares with a 1-norm, twice as many variables as observations."""
+    D = rng.normal(size=(n // 2, n)) / np.sqrt(n)
+    x = cp.Variable(n)
+    target = D @ (rng.normal(size=n) * (rng.uniform(size=n) < 0.05))
+    return cp.Problem(cp.Minimize(cp.sum_squares(D @ x - target) + 0.1 * cp.norm1(x)))
+
+
+def logistic(n: int, rng: np.random.Generator) -> cp.Problem:
+    """Logistic regression with a 1-norm."""
+    D = rng.normal(size=(n, n // 10))
+    w = cp.Variable(n // 10)
+    loss = cp.sum(cp.logistic(-cp.multiply(np.sign(D[:, 0] + rng.normal(size=n)), D @ w))) / n
+    return cp.Problem(cp.Minimize(loss + 0.01 * cp.norm1(w)))
+
+
+def entropy(n: int, rng: np.random.Generator) -> cp.Problem:
+    """The distribution of largest entropy with some given moments."""
+    D = rng.uniform(size=(3, n))
+    x = cp.Variable(n)
+    rows = [D @ x == D @ rng.dirichlet(np.ones(n)), cp.sum(x) == 1]
+    return cp.Problem(cp.Maximize(cp.sum(cp.entr(x))), rows)
+
+
+@pytest.mark.parametrize("make", [lasso, logistic, entropy])
+def test_large_programs_whose_variables_have_rows_of_their_own(make: Any) -> None:
+    """Too large for a dense linear system in the time that they are given."""
+    problem = make(700, np.random.default_rng(7))
+    problem.solve()
+    result = klopt.judge(problem)
+    assert result.verdict is Verdict.OPTIMAL
+    assert result.lower - 1e-5 <= problem.value <= result.upper + 1e-5
+    assert "own rows chosen exactly" in result.certificate.lower_by + result.certificate.upper_by
+
+
 def test_judging_leaves_the_problem_as_it_is() -> None:
     problem, x = maximisation()
     problem.solve(solver="CLARABEL")

@@ -27,6 +27,7 @@ __all__ = [
     "gram_fits",
     "is_large",
     "product_can_be_factored",
+    "product_fits",
     "sparse_factor_fits",
     "sparse_square_fits",
 ]
@@ -175,11 +176,18 @@ def product_can_be_factored(K: Any, seconds: float = math.inf) -> bool:
     >>> product_can_be_factored(sparse.csr_array(np.ones((1, 20_000))))
     False
     """
-    lengths = np.diff(sparse.csr_array(K).indptr).astype(float)
     # A row of many entries makes a dense product, which is not even formed.
-    if float(lengths @ lengths) > MAX_PRODUCT_ENTRIES:
-        return False
-    return can_be_factored(K.T @ K, seconds)
+    return product_fits(sparse.csr_array(K.T)) and can_be_factored(K.T @ K, seconds)
+
+
+def product_fits(B: Any) -> bool:
+    """Return whether BB' can be formed: a column of many entries makes it dense.
+
+    >>> product_fits(sparse.csr_array(np.ones((20_000, 1))))
+    False
+    """
+    lengths = np.bincount(B.indices, minlength=B.shape[1]).astype(float)
+    return float(lengths @ lengths) <= MAX_PRODUCT_ENTRIES
 
 
 def elimination_cost(K: Any, enough: float = 0.0, seconds: float = math.inf) -> float:

@@ -20,6 +20,9 @@ If H - M is positive semidefinite for a diagonal M >= 0, the square that C1 drop
 (x - w)'M(x - w) / 2, so that a column with m_j > 0 needs no bound: there
 g_j x_j + m_j (x_j - w_j)^2 / 2 >= g_j w_j - g_j^2 / (2 m_j).
 
+Columns that have rows for themselves need no g_j = 0 from the witness: Lemmas R1 and R2 choose the
+multipliers of these rows after everything else.
+
 No tolerance enters: every radius is made of the terms of the sum it bounds.
 """
 
@@ -53,6 +56,7 @@ from klopt.proof.enclosure import (
 from klopt.proof.exact_rank import independent_rows
 from klopt.proof.exact_sums import exact_row_sums
 from klopt.proof.linear_systems import shortest_correction
+from klopt.proof.own_rows import OwnRows, own_rows
 from klopt.proof.statement import ConeStatement, VariableRange
 from klopt.proof.time_budget import exhausted
 
@@ -89,13 +93,22 @@ def lower_bound(
 
 
 class _Dual:
-    """The pieces of Lemma C1 at one witness."""
+    """The pieces of Lemma C1 at one witness.
+
+    With `own` rows, which then have no multipliers yet, their columns may have any gradient until Lemmas
+    R1 and R2 are applied.
+    """
 
     def __init__(
-        self, statement: ConeStatement, witness: DualWitness, solving: bool = True
+        self,
+        statement: ConeStatement,
+        witness: DualWitness,
+        solving: bool = True,
+        own: OwnRows | None = None,
     ) -> None:
         self.statement = statement
         self.solving = solving
+        self.own = own
         cones = statement.cones
         y = np.where(statement.vacuous, 0.0, witness.y)
         inequality = slice(cones.zero, cones.zero + cones.nonneg)
@@ -115,13 +128,18 @@ class _Dual:
 
         if not in_second_order_cones(statement, self.y):
             return ProvenEnd(-np.inf, "the multipliers of a cone (soc) are not proven in it")
-        for kind, block in statement.cones.blocks():
-            if kind in ("psd", "exp", "power") and not in_dual_cone(statement, kind, self.y[block]):
-                return ProvenEnd(
-                    -np.inf, f"the multipliers of a cone ({kind}) are not proven in it"
-                )
+        outside = self._outside(("psd", "power"))
+        if outside is not None:
+            return outside
 
         gradient = self.gradient()
+        if self._lacking(gradient, statement.stated_range).any():
+            end = self._bound_by_own_rows()
+            if np.isfinite(end.value):
+                return end
+        outside = self._outside(("exp",))
+        if outside is not None:
+            return outside
         value = [-self._half_curvature(), -self._right_hand_side()]
         end = self._close(gradient, value, statement.stated_range)
         if np.isfinite(min(statement.within, statement.radius)):
@@ -132,12 +150,34 @@ class _Dual:
                 return ProvenEnd(together.value, by)
         return end
 
+    def _outside(self, kinds: tuple[str, ...]) -> ProvenEnd | None:
+        """Name a cone of these kinds that the multipliers are not proven in; None without."""
+        for kind, block in self.statement.cones.blocks():
+            if kind in kinds and not in_dual_cone(self.statement, kind, self.y[block]):
+                return ProvenEnd(
+                    -np.inf, f"the multipliers of a cone ({kind}) are not proven in it"
+                )
+        return None
+
+    def _bound_by_own_rows(self) -> ProvenEnd:
+        """The end with the multipliers of own rows chosen at last (Lemmas R1 and R2)."""
+        statement = self.statement
+        own = own_rows(statement)
+        if own is None or np.isfinite(min(statement.within, statement.radius)):
+            return ProvenEnd(-np.inf, "no variable has rows for itself")
+        y = self.y.copy()
+        y[own.rows] = 0.0
+        witness = DualWitness(self.w, y, self.multipliers)
+        others = _Dual(statement, witness, self.solving, own)
+        value = [-others._half_curvature(), -others._right_hand_side()]
+        return others._close(others.gradient(), value, statement.stated_range)
+
     def _taken_by_norm(
         self, gradient: Enclosure, value: list[Enclosure]
     ) -> tuple[Enclosure, list[Enclosure]]:
         """g without columns that lack a bound: they lose at most max|g| ||x||_1 or ||g|| ||x||."""
         statement = self.statement
-        lacking = _lacking(gradient, statement.stated_range)
+        lacking = self._lacking(gradient, statement.stated_range)
         if not lacking.any():
             return gradient, value
         size = gradient.magnitude[lacking]
@@ -150,7 +190,10 @@ class _Dual:
         return Enclosure(mid, rad), [*value, Enclosure.of(-loss)]
 
     def _close(
-        self, gradient: Enclosure, value: list[Enclosure], known: VariableRange
+        self,
+        gradient: Enclosure,
+        value: list[Enclosure],
+        known: VariableRange,
     ) -> ProvenEnd:
         """Lemma C2: the bound of g'x from what is known of x, with more and more effort."""
         statement = self.statement
@@ -158,7 +201,7 @@ class _Dual:
         if not (np.isfinite(gradient.mid).all() and np.isfinite(gradient.rad).all()):
             return ProvenEnd(-np.inf, "the gradient overflows")
         by = "weak duality (Lemma C1) with the bounds of the variables (Lemma C2)"
-        lacking = _lacking(gradient, known)
+        lacking = self._lacking(gradient, known)
         if lacking.any() and not self.solving:
             return ProvenEnd(-np.inf, "a variable without a bound may have a gradient")
         corrected = None
@@ -167,10 +210,10 @@ class _Dual:
             corrected = self._solved(gradient, known, lacking)
         if lacking.any() and corrected is None:
             gradient = self._summed_exactly(gradient, np.flatnonzero(lacking))
-            lacking = _lacking(gradient, known)
+            lacking = self._lacking(gradient, known)
         if lacking.any():
             known = statement.implied_range
-            lacking = _lacking(gradient, known)
+            lacking = self._lacking(gradient, known)
         is_convex = False
         if lacking.any() and corrected is None and statement.curvatures:
             curved = self._taken_by_curvature(gradient, np.flatnonzero(lacking))
@@ -205,6 +248,13 @@ class _Dual:
             loss = loss if curvature_beside(self._curvatures(), none) is None else 0.0
         if not np.isfinite(loss):
             return ProvenEnd(-np.inf, "the objective is not proven convex, and x is unbounded")
+        if self.own is not None:
+            cost = self.own.loss(self.y, gradient)
+            if cost is None:
+                return ProvenEnd(-np.inf, "multipliers of a variable's own rows may leave K*")
+            value = [*value, -cost]
+            gradient = _with_zeros(gradient, self.own.columns)
+            by = f"{by}, multipliers of own rows chosen exactly (Lemmas R1 and R2)"
         least = _least_products(gradient, known)
         total = enclose_sum([*value, -loss], least)
         found = total.lower
@@ -324,11 +374,16 @@ class _Dual:
         g = gradient[columns]
         loss = g.square() / (2 * Enclosure.of(curvature))
         gain = (g * self.w[columns]).sum() - loss.sum()
-        mid = gradient.mid.copy()
-        rad = gradient.rad.copy()
-        mid[columns] = 0.0
-        rad[columns] = 0.0
-        return Enclosure(mid, rad), gain
+        return _with_zeros(gradient, columns), gain
+
+    def _lacking(self, gradient: Enclosure, known: VariableRange) -> Mask:
+        """Columns whose g_j x_j has no lower bound: g_j may have the sign of a missing bound."""
+        falls = (gradient.lower < 0) & np.isinf(known.upper) & ~is_zero(gradient)
+        rises = (gradient.upper > 0) & np.isinf(known.lower) & ~is_zero(gradient)
+        lacking = np.asarray(falls | rises)
+        if self.own is not None:
+            lacking[self.own.columns] = False
+        return lacking
 
     def _solved(
         self, gradient: Enclosure, known: VariableRange, lacking: Mask
@@ -336,7 +391,7 @@ class _Dual:
         """g after a correction that leaves no column without a bound; None without a proof."""
         columns = lacking
         bounded = np.flatnonzero(~lacking)
-        if 0 < bounded.size <= np.count_nonzero(lacking):
+        if 0 < bounded.size <= np.count_nonzero(lacking) and self.own is None:
             # With all columns in the system, those that need no correction can be held.
             corrected = self._corrected(gradient, np.arange(lacking.size), bounded)
             if corrected is not None:
@@ -346,7 +401,7 @@ class _Dual:
             if corrected is None:
                 return None
             # The correction moves other columns, some of which may now need to be solved as well.
-            moved = _lacking(corrected[0], known)
+            moved = self._lacking(corrected[0], known)
             if not moved.any():
                 return corrected
             columns = columns | moved
@@ -362,6 +417,9 @@ class _Dual:
         keep their g.
         """
         room = dual_room(self.statement, self.y)
+        if self.own is not None:
+            # What is chosen last is judged beside multipliers that have stayed as they are.
+            room[self.own.cone_rows] = 0.0
         curved = room[self.statement.cones.zero + self.statement.cones.nonneg :]
         least = float(np.min(curved[curved > 0], initial=np.inf))
         if np.isfinite(least):
@@ -488,11 +546,13 @@ def _length(x: Enclosure) -> float:
     return float(enclose_norm(x).upper)
 
 
-def _lacking(gradient: Enclosure, known: VariableRange) -> Mask:
-    """Columns whose g_j x_j has no lower bound: g_j may have the sign of a missing bound."""
-    falls = (gradient.lower < 0) & np.isinf(known.upper) & ~is_zero(gradient)
-    rises = (gradient.upper > 0) & np.isinf(known.lower) & ~is_zero(gradient)
-    return np.asarray(falls | rises)
+def _with_zeros(gradient: Enclosure, columns: Indices) -> Enclosure:
+    """The gradient with exact zeros in some columns."""
+    mid = gradient.mid.copy()
+    rad = gradient.rad.copy()
+    mid[columns] = 0.0
+    rad[columns] = 0.0
+    return Enclosure(mid, rad)
 
 
 def _least_products(gradient: Enclosure, known: VariableRange) -> FloatArray:
@@ -502,7 +562,7 @@ def _least_products(gradient: Enclosure, known: VariableRange) -> FloatArray:
     with np.errstate(invalid="ignore", over="ignore"):
         at_lower = np.minimum(g_low * known.lower, g_high * known.lower)
         at_upper = np.minimum(g_low * known.upper, g_high * known.upper)
-    # Where one side of x is unknown, its corners do not count: `_lacking` has made sure of the sign.
+    # Where one side of x is unknown, its corners do not count: `_Dual._lacking` has made sure of the sign.
     below = np.isinf(known.lower)
     above = np.isinf(known.upper)
     least = np.minimum(np.where(below, np.inf, at_lower), np.where(above, np.inf, at_upper))

@@ -24,6 +24,7 @@ __all__ = [
     "in_cone",
     "in_cone_exactly",
     "in_dual_cone",
+    "in_dual_exponential",
     "in_second_order_cones",
     "norms_of_blocks",
     "second_order_depths",
@@ -105,7 +106,7 @@ def in_dual_cone(statement: ConeStatement, kind: str, y: FloatArray) -> bool:
     if kind == "power":
         return in_dual_power_cones(statement.cones.power, Enclosure.of(y))
     if kind == "exp":
-        return bool(_in_dual_exponential(Enclosure.of(y.reshape(-1, 3))).all())
+        return bool(in_dual_exponential(Enclosure.of(y.reshape(-1, 3))).all())
     if in_cone(statement, kind, Enclosure.of(y), 0.0):
         return True
     return _is_in_cone_exactly(statement, kind, y)
@@ -182,8 +183,8 @@ def _in_exponential(s: Enclosure, margin: float) -> bool:
     return bool((y * (x / y).exp()).upper <= z.lower)
 
 
-def _in_dual_exponential(y: Enclosure) -> Mask:
-    """Whether -u exp(v / u - 1) <= w, u < 0, or u = 0, v >= 0, w >= 0, row by row of (u, v, w)."""
+def in_dual_exponential(y: Enclosure) -> Mask:
+    """Return whether -u exp(v / u - 1) <= w, u < 0, or u = 0, v >= 0, w >= 0, row by row of (u, v, w)."""
     u, v, w = y[:, 0], y[:, 1], y[:, 2]
     negative = u.upper < 0
     # Another divisor where it may be 0, so that nothing is divided by it.
@@ -225,5 +226,5 @@ def _dual_exponential_room(y: FloatArray) -> FloatArray:
         np.broadcast_to(y, (ROOM_TRIALS, *y.shape)).reshape(-1, 3),
         np.repeat(trials.reshape(-1, 1), 3, axis=1),
     )
-    proven = _in_dual_exponential(around).reshape(trials.shape)
+    proven = in_dual_exponential(around).reshape(trials.shape)
     return np.asarray(np.max(proven * trials, axis=0))

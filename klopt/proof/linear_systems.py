@@ -21,6 +21,9 @@ adds at most e times its norm there to |r_i|.
 **Lemma S2b (sparse rows).** If BB' - t I = L D L' + E with D >= 0, the smallest singular value of B is
 at least sqrt(t - ||E||): L D L' is positive semidefinite whatever L is.
 
+**Lemma S2c (some of the columns).** A d that is 0 in all but some columns of B and solves the system in
+these is a solution. Where a few columns have entries in most rows, only without them is BB' sparse.
+
 Rows are scaled by powers of two to about unit size, from 1e-250 or more: what underflows, here or
 where B was computed, is at most 2^-240 in each entry, and d at most 2^100 times as long as r. That is
 less than a millionth of the roundings that are charged, and the factors that cover the evaluation
@@ -36,7 +39,7 @@ import numpy as np
 from scipy import sparse
 
 from klopt.arrays import FloatArray
-from klopt.model.fill import dense_fits, gram_fits, is_large
+from klopt.model.fill import dense_fits, gram_fits, is_large, product_fits
 from klopt.model.sparse_factor import shifted_factors
 from klopt.proof.directed import difference_down, norm_up, quotient_up, row_norms, sum_up
 from klopt.proof.enclosure import (
@@ -50,6 +53,9 @@ from klopt.proof.enclosure import (
 from klopt.proof.time_budget import remaining
 
 __all__ = ["shortest_correction"]
+
+MAX_LIGHT = 16
+"""Entries of a column that makes no product dense."""
 
 ROUNDED = 4 * UNIT_ROUNDOFF
 """The relative error of numbers that have been multiplied by two others, one of them a root."""
@@ -101,6 +107,8 @@ def shortest_correction(B: Any, r: Enclosure, relative_error: float = ROUNDED) -
     if _is_sparse(rows):
         bound = _by_disjoint_rows(rows, right, relative_error)
         if bound == math.inf and is_large(m):
+            bound = _by_light_columns(rows, right, relative_error)
+        if bound == math.inf and is_large(m) and product_fits(rows):
             bound = _by_sparse_factor(rows, right, relative_error)
         if bound < math.inf:
             return bound
@@ -190,6 +198,18 @@ def _by_gram(B: Any, r: Enclosure, relative_error: float) -> float:
 def _root_of_rest(alpha: float) -> float:
     """A lower bound of sqrt(1 - alpha), the singular values of Lemma S2; 0 where there is none."""
     return float(Enclosure.of(difference_down(1.0, alpha)).sqrt().lower)
+
+
+def _by_light_columns(B: Any, r: Enclosure, relative_error: float) -> float:
+    """Lemma S2c, by the columns with few entries; inf where these are all or do not suffice."""
+    light = np.bincount(B.indices, minlength=B.shape[1]) <= MAX_LIGHT
+    kept = sparse.csr_array(B[:, np.flatnonzero(light)])
+    if light.all() or not np.diff(kept.indptr).all():
+        return math.inf
+    bound = _by_disjoint_rows(kept, r, relative_error)
+    if bound < math.inf or kept.shape[1] < kept.shape[0]:
+        return bound
+    return _by_sparse_factor(kept, r, relative_error)
 
 
 def _by_sparse_factor(B: Any, r: Enclosure, relative_error: float) -> float:

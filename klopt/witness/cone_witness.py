@@ -42,6 +42,7 @@ from klopt.witness.exact_simplex import ExactStatus, exact_farkas, exact_ray, ex
 from klopt.witness.faces import Face, face_of
 from klopt.witness.inward import inward_point, weighted_step
 from klopt.witness.lifting import lifted_point, raised_point
+from klopt.witness.own_multipliers import beside_own_rows
 from klopt.witness.polish import polished
 from klopt.witness.precise_witness import short_multipliers
 from klopt.witness.relative_interior import RelativeInterior, relative_interior
@@ -255,6 +256,7 @@ def _direct_proof(
         multipliers = (1 - ROUNDING) * multipliers
     else:
         multipliers = _with_room(form.cones, multipliers, 1e-15)
+    multipliers = beside_own_rows(statement, x, multipliers)
     witness = as_witness(x, multipliers)
     lower = lower_bound(statement, witness, solving=False)
     if not np.isfinite(lower.value) and _is_worth_solving(statement, form, x, y):
