@@ -182,19 +182,22 @@ def _aligned(rows: list[_Row], names: Collection[str], backends: Collection[str]
 def plan(problem: Problem | CvxpyProblem, *, memory_limit: int | None = None) -> Plan:
     """Return the routes of a problem, best first, without building or solving anything.
 
+    `.routes` and `.refusals` hold all pairs of a formulation and an installed backend; `.explain()`
+    is both as text. With a `memory_limit` in bytes each form is built, and a route that is foreseen
+    to need more is refused with the figure. A `cvxpy.Problem` is planned as the cone program that
+    CVXPY reduces it to.
+
     Parameters
     ----------
     problem : Problem or cvxpy.Problem
-        What would be solved; a `cvxpy.Problem` is planned as the cone program that CVXPY reduces it to.
+        What would be solved.
     memory_limit : int or None
-        Bytes that a route may need. Each form is built then, and a route that is foreseen to need
-        more is refused with the figure.
+        Bytes that a route may need.
 
     Returns
     -------
     Plan
-        `.routes` and `.refusals` hold all pairs of a formulation and an installed backend;
-        `.explain()` is both as text.
+        The routes, best first, and what was left out and why.
 
     Examples
     --------
