@@ -30,10 +30,12 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Lint and check the format."""
-    session.install("ruff>=0.9.3")
+    """Lint and check the format; spelling; the workflow."""
+    session.install("ruff>=0.9.3", "codespell>=2.4", "zizmor>=1.5")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
+    session.run("codespell", ".")
+    session.run("zizmor", "--offline", "--quiet", ".github")
 
 
 @nox.session

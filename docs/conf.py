@@ -33,9 +33,11 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.viewcode",
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "mathml",
     "plain_docstrings",
+    "reference_pages",
 ]
 exclude_patterns = ["_build", "_ext", "gallery", "auto_gallery/*.ipynb", "auto_gallery/*.py"]
 nitpicky = True
@@ -57,6 +59,7 @@ add_module_names = False
 toc_object_entries_show_parents = "hide"
 
 html_theme = "pydata_sphinx_theme"
+html_context = {"default_mode": "auto"}  # without it the theme complains in the console
 html_title = f"klopt {release}"
 html_static_path = ["_static"]
 html_css_files = ["klopt.css"]
@@ -65,7 +68,7 @@ html_theme_options = {
     "navbar_end": ["theme-switcher"],
     "navbar_align": "left",
     "header_links_before_dropdown": 8,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
     "footer_start": ["copyright"],
     "footer_end": [],
     "show_toc_level": 2,
@@ -92,8 +95,9 @@ warnings.filterwarnings("ignore", message=r".*FigureCanvasAgg is non-interactive
 
 def _filled(app: Sphinx, docname: str, source: list[str]) -> None:
     """Fill in the lists of a reference page: a new problem or backend edits nothing else."""
-    if docname.startswith("reference/"):
+    if docname.startswith("reference/") and not docname.startswith("reference/api/"):
         from reference_lists import commands, groups, learners
+        from reference_pages import learner_rows, problem_rows, rows
 
         source[0] = jinja2.Template(source[0]).render(
             groups=groups(),
@@ -101,6 +105,10 @@ def _filled(app: Sphinx, docname: str, source: list[str]) -> None:
             backends=backends(),
             learners=learners(),
             commands=commands(),
+            public={name: getattr(klopt, name) for name in dir(klopt)},
+            rows=rows,
+            problem_rows=problem_rows(),
+            learner_rows=learner_rows(),
         )
 
 

@@ -20,7 +20,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).parent
-TUTORIALS = ("compare", "plug-in", "verify", "learn")
+TUTORIALS = (
+    "certify-cvxpy",
+    "certificates",
+    "compare",
+    "plug-in",
+    "worst-cases",
+    "verify",
+    "few-labels",
+    "learn",
+)
 SHOWN = 14
 """Lines of an output that are kept, half of them its first and half its last."""
 TAKEN_FOR_GRANTED = {
@@ -56,7 +65,8 @@ def commands(clone: Path) -> Iterator[tuple[str, str]]:
         shell = [line for line in shell if line and "pytest" not in line]
         script = f"{path.stem.lower()}.py"
         (clone / script).write_text("\n".join(blocks(text, "python")), encoding="utf-8")
-        first, then = (shell, []) if path.name == "README.md" else ([], shell)
+        first = shell if path.name == "README.md" else [line for line in shell if "pip " in line]
+        then = [line for line in shell if line not in first]
         for line in (*first, f"python {script}", *then):
             for needed, code in TAKEN_FOR_GRANTED.items():
                 if needed in line:

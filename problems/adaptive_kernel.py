@@ -43,19 +43,25 @@ class AdaptiveKernel(AdaptiveProblem):
 
     Parameters
     ----------
-    K
+    K : (n, n) matrix, Gram or LowRank
         A kernel matrix, or features of low rank (`klopt.kernels.nystroem`).
-    y
+    y : (n,) array
         Labels -1 and +1.
-    C
+    C : float
         The penalty of errors.
-    eta
+    eta : float or None
         The price of moving F away from 1; None takes one that keeps F within 0.1 of 1.
-    tau
+    tau : float
         Above zero it makes F of low rank.
-    bias
+    bias : bool
         Whether there is one.
 
+    References
+    ----------
+    Liu et al. (2020). Learning Data-adaptive Non-parametric Kernels.
+
+    Examples
+    --------
     >>> problem = AdaptiveKernel([[2, 1], [1, 2]], [1, -1], C=10, eta=1.0)
     >>> bracket = problem.bracket(Point({"alpha": [0.8, 0.8]}))
     >>> round(bracket.lower, 3), round(bracket.upper, 3)

@@ -44,11 +44,17 @@ class AdaptiveKernelRegression(AdaptiveProblem):
     ----------
     K, C, eta, tau, bias
         As in `AdaptiveKernel`.
-    y
+    y : (n,) array
         Targets.
-    epsilon
+    epsilon : float
         The half-width of the tube: errors up to it cost nothing.
 
+    References
+    ----------
+    Liu et al. (2020). Learning Data-adaptive Non-parametric Kernels.
+
+    Examples
+    --------
     >>> problem = AdaptiveKernelRegression([[2, 1], [1, 2]], [1, -1], C=10, epsilon=0.5, eta=1e9)
     >>> bracket = problem.bracket(Point({"beta": [0.5, -0.5]}))
     >>> round(bracket.lower, 6), round(bracket.upper, 6)

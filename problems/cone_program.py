@@ -48,23 +48,25 @@ class ConeProgram(Program):
 
     Parameters
     ----------
-    P, c
+    P, c : (n, n) matrix or None, (n,) array
         The objective; P is None for a linear one.
-    A, b
+    A, b : (m, n) matrix, (m,) array
         The rows; a nonnegative row with b = inf is vacuous.
-    cones
+    cones : Cones
         The product K, one cone after the other.
-    offset
+    offset : float
         A constant that is added to the value.
-    sense
-        "min" or "max".
-    svec
+    sense : "min" or "max"
+        Whether the objective is minimised or maximised.
+    svec : bool
         Whether rows of semidefinite cones are those of `svec`, off the diagonal times sqrt(2); else
         they are the entries of the lower triangle as they are, which floats hold exactly.
-    within
+    within : float
         A declared bound of the Euclidean norm of x, part of the statement: what is proven is proven
         of the points within it. Programs whose optimum is not attained need one for a lower bound.
 
+    Examples
+    --------
     >>> means = Cones(zero=1, power=(0.5,))  # maximise sqrt(x_1 x_2) on x_1 + x_2 = 2
     >>> A = [[1, 1, 0], [-1, 0, 0], [0, -1, 0], [0, 0, -1]]
     >>> program = ConeProgram(None, [0, 0, 1], A, [2, 0, 0, 0], means, sense="max")

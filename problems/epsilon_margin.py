@@ -52,10 +52,25 @@ __all__ = ["EpsilonMargin"]
 class EpsilonMargin(KernelMargin):
     """The dual of support vector regression with a kernel matrix K and targets y.
 
-    Errors up to epsilon, the half-width of the tube, cost nothing; beyond it each unit costs C, one
-    number for all points or one for each.
-    Solutions have `beta`, a signed number for each point, and `bias`.
+    Solutions have `beta`, a signed multiplier for each point, and `bias`.
 
+    Parameters
+    ----------
+    K : (n, n) matrix or Gram
+        A kernel matrix.
+    y : (n,) array
+        Targets.
+    C : float or (n,) array
+        The penalty of an error beyond epsilon, one number or one for each point.
+    epsilon : float
+        The half-width of the tube in which errors cost nothing.
+
+    References
+    ----------
+    Drucker et al. (1997). Support Vector Regression Machines.
+
+    Examples
+    --------
     >>> problem = EpsilonMargin([[2, 1], [1, 2]], [1, -1], C=10, epsilon=0.5)
     >>> bracket = problem.bracket(Point({"beta": [0.5, -0.5]}))
     >>> round(bracket.lower, 9), round(bracket.upper, 9), bracket.point.beta

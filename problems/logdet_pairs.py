@@ -91,18 +91,25 @@ class LogDetPairs(Problem):
 
     Parameters
     ----------
-    K0
+    K0 : (n, n) matrix, Gram or LowRank
         A kernel matrix, or features of low rank, which then are the data. Negative eigenvalues of a
         matrix, within its proven floor, count as 0.
-    similar, dissimilar
+    similar, dissimilar : (k, 2) arrays
         Pairs as rows (i, j).
-    upper
+    upper : float or array
         Bounds the squared distances of similar pairs from above: one number, or one for each.
-    lower
+    lower : float or array
         Bounds those of dissimilar pairs from below, likewise.
-    slack
+    slack : float or None
         The price of moving a bound; None keeps them all.
 
+    References
+    ----------
+    Pan et al. (2016). Efficient learning of supervised kernels with a graph-based loss
+    function.
+
+    Examples
+    --------
     >>> problem = LogDetPairs(np.eye(3), [(0, 1)], [(0, 2)], upper=1.0, lower=2.0)
     >>> bracket = problem.bracket(Point({}, {"similar": [0.5], "dissimilar": [0.0]}))
     >>> f"{bracket.lower:.6f} <= optimum <= {bracket.upper:.6f}"

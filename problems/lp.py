@@ -60,23 +60,25 @@ class LP(Program):
 
     Parameters
     ----------
-    c, A_ub, b_ub, A_eq, b_eq
+    c, A_ub, b_ub, A_eq, b_eq : arrays, dense or sparse
         The objective and the rows, as in `scipy.optimize.linprog`.
-    bounds
+    bounds : pair or sequence of pairs
         A pair (low, high) for all variables or one for each, None for no bound; x >= 0 by default.
-    offset
+    offset : float
         A constant that is added to the value.
-    sense
-        "min" or "max".
-    names
+    sense : "min" or "max"
+        Whether the objective is minimised or maximised.
+    names : Names or None
         What columns and rows are called in a file.
-    within
+    within : float
         A declared bound of the Euclidean norm of x, part of the statement: what is proven is proven
         of the points within it. Programs whose optimum is not attained need one for a lower bound.
-    decimals
+    decimals : Decimals or None
         The data as rationals, of which the arrays are the rounding. `from_file(path, exact=True)`
         and `in_rationals` give them.
 
+    Examples
+    --------
     >>> lp = LP(c=[1, 2], A_ub=[[-1, -1]], b_ub=[-1])
     >>> bracket = lp.bracket(Point({"x": [1, 0]}, {"ub": [1]}))
     >>> round(bracket.lower, 9), round(bracket.upper, 9)

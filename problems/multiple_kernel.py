@@ -76,20 +76,29 @@ class MultipleKernel(Problem):
 
     Parameters
     ----------
-    kernels
+    kernels : list of (n, n) matrices or array of shape (n, n, m)
         A list of matrices or an array of shape (n, n, m).
-    y
+    y : (n,) array
         Labels -1 and +1 for the hinge loss, any numbers for the others.
-    C
+    C : float or (n,) array
         The penalty of an error: one number, or one for each point.
-    loss
+    loss : "hinge", "squared" or "epsilon"
         "hinge", "squared", or "epsilon" for support vector regression.
-    norm
+    norm : "block-l1", "block-linf" or float
         How kernels are mixed: "block-l1" (few of them), "block-linf" (all of them) or an exponent
         of at least 1 in between.
-    epsilon
+    epsilon : float
         The half-width of the tube in which errors cost nothing; used by the loss "epsilon".
 
+    References
+    ----------
+    Kundu et al. (2010). Efficient algorithms for learning kernels from multiple similarity
+    matrices with general convex loss functions.
+
+    Mao and Tsang (2010). Parameter-Free Spectral Kernel Learning.
+
+    Examples
+    --------
     >>> kernels = [[[2, 1], [1, 2]], [[1, 0], [0, 1]]]
     >>> problem = MultipleKernel(kernels, [1, -1], C=10, norm="block-linf")
     >>> bracket = problem.bracket(Point({"alpha": [0.25, 0.25]}))

@@ -41,9 +41,24 @@ __all__ = ["NuMargin"]
 class NuMargin(LabelledMargin):
     """The dual of the nu-SVM with kernel matrix K, labels y and 0 < nu <= 2 min(n+, n-) / n.
 
-    Labels are -1 and +1. At most a share nu of the points is on the wrong side of the margin, at
-    least that share are support vectors. Solutions have `alpha`, `bias` and the margin `rho`.
+    Solutions have `alpha`, `bias` and the margin `rho`.
 
+    Parameters
+    ----------
+    K : (n, n) matrix or Gram
+        A kernel matrix.
+    y : (n,) array
+        Labels -1 and +1.
+    nu : float
+        An upper bound of the fraction of margin errors and a lower bound of the fraction of support
+        vectors.
+
+    References
+    ----------
+    Schölkopf et al. (2000). New Support Vector Algorithms.
+
+    Examples
+    --------
     >>> problem = NuMargin([[2, 1], [1, 2]], [1, -1], nu=1.0)
     >>> bracket = problem.bracket(Point({"alpha": [0.5, 0.5]}))
     >>> round(bracket.lower, 9), round(bracket.upper, 9), bracket.point.rho

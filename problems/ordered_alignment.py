@@ -64,18 +64,28 @@ class OrderedAlignment(Problem):
 
     Parameters
     ----------
-    V
+    V : (n, r) array
         Eigenvectors as columns, smoothest first.
-    labels
+    labels : (n,) array
         The class 0, 1, 2, .. of each point, or -1 where it is unlabelled.
-    sigma
+    sigma : float
         The ratio of the order alpha_i >= sigma alpha_(i+1), at least 1.
-    ordered
+    ordered : bool
         False drops the order.
-    target
+    target : "indicator" or "signed"
         The kernel to align with: "indicator" is 1 within a class and 0 otherwise, "signed" is 1
         within a class and -1 otherwise.
 
+    References
+    ----------
+    Xie et al. (2017). Rank Ordering Constraints Elimination with Application for Kernel
+    Learning.
+
+    Pan et al. (2016). Efficient learning of supervised kernels with a graph-based loss
+    function.
+
+    Examples
+    --------
     >>> V = np.array([[0.5, 0.5], [0.5, 0.5], [0.5, -0.5], [0.5, -0.5]])
     >>> problem = OrderedAlignment(V, labels=[0, 0, 1, 1])
     >>> bracket = problem.bracket(Point({"alpha": [1.0, 1.0]}))

@@ -63,26 +63,28 @@ class QCQP(Program):
 
     Parameters
     ----------
-    P, q
+    P, q : (n, n) matrix or None, (n,) array
         The objective; P is None for a linear one.
-    quadratics
+    quadratics : sequence of triples
         Triples (P_i, q_i, r_i) of the constraints x'P_i x/2 + q_i'x <= r_i.
-    A_ub, b_ub, A_eq, b_eq
+    A_ub, b_ub, A_eq, b_eq : arrays, dense or sparse
         The linear rows, as in `scipy.optimize.linprog`.
-    bounds
+    bounds : pair or sequence of pairs
         A pair (low, high) for all variables or one for each; x is free by default.
-    A_soc, b_soc, soc
+    A_soc, b_soc, soc : (m, n) matrix, (m,) array, sequence of int
         The rows b_soc - A_soc x are second-order cones of the sizes `soc`, largest entry first.
-    offset
+    offset : float
         A constant that is added to the value.
-    sense
-        "min" or "max".
-    names
+    sense : "min" or "max"
+        Whether the objective is minimised or maximised.
+    names : Names or None
         What columns and rows are called in a file.
-    within
+    within : float
         A declared bound of the Euclidean norm of x, part of the statement: what is proven is proven
         of the points within it. Programs whose optimum is not attained need one for a lower bound.
 
+    Examples
+    --------
     >>> ball = QCQP(None, [1.0, 0.0], quadratics=[(2 * np.eye(2), [0.0, 0.0], 1.0)])
     >>> bracket = ball.bracket(Point({"x": [-1.0, 0.0]}, {"quadratic": [0.5]}))
     >>> round(bracket.lower, 9), round(bracket.upper, 9)

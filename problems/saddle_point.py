@@ -60,18 +60,20 @@ class SaddlePoint(Problem):
 
     Parameters
     ----------
-    value
+    value : function of (x, y)
         phi, convex in x and concave in y.
-    gradient_x, gradient_y
+    gradient_x, gradient_y : functions of (x, y)
         Its (sub)gradients.
-    left, right
+    left, right : SimpleSet
         The simple sets of x and of y.
-    bilinear
+    bilinear : Bilinear or None
         phi as an object where it is bilinear; `SaddlePoint.game` sets it.
-    accuracy
+    accuracy : float or None
         By how much value and gradients may be off, as of a `klopt.Oracle`; None makes what is found
         an estimate. A bilinear phi is evaluated in enclosures.
 
+    Examples
+    --------
     >>> game = SaddlePoint.game([[0, 1, -1], [-1, 0, 1], [1, -1, 0]])
     >>> bracket = game.bracket(Point({"x": np.full(3, 1 / 3)}, {"y": np.full(3, 1 / 3)}))
     >>> bool(max(abs(bracket.lower), abs(bracket.upper)) < 1e-15)

@@ -92,17 +92,24 @@ class ScgLogDet(Problem):
 
     Parameters
     ----------
-    K0
+    K0 : (n, n) matrix, Gram or LowRank
         A kernel matrix, or features of low rank (`klopt.kernels.nystroem`) for as many points as
         they fit for.
-    side
+    side : (n,) array, (n, n) matrix or pair of lists
         Class labels (-1: unlabelled), a matrix T, or a tuple of two lists of pairs (similar,
         dissimilar); kept as the graph they make, whose stored arrays define S. A point that they
         speak of is similar to itself, T_ii = 1, in all three; for T_ii = 0, which (7) of the paper
         has, give `side_graph(side, n, self_similar=False)` of `klopt.kernels.side_information`.
-    gamma
+    gamma : float
         The weight of the graph: small stays near K0, large leaves a kernel of rank one.
 
+    References
+    ----------
+    Pan et al. (2016). Efficient learning of supervised kernels with a graph-based loss
+    function.
+
+    Examples
+    --------
     >>> problem = ScgLogDet(np.eye(3), side=[0, 0, 1], gamma=2.0)
     >>> H = problem.formulations()[0].build().rule()[0]
     >>> problem.kernel(Point({"change": H.reshape(2, 2)})).round(3)

@@ -59,18 +59,25 @@ class ScgOrdered(Problem):
 
     Parameters
     ----------
-    V
+    V : (n, r) array
         Eigenvectors as columns, smoothest first.
-    side
+    side : (n,) array, (n, n) matrix or pair of lists
         Class labels (-1: unlabelled), a matrix T, or a tuple of two lists of pairs (similar,
         dissimilar); kept as the graph they make. A point that they speak of is similar to itself,
         T_ii = 1, in all three; for T_ii = 0, which (7) of the paper has, give
         `side_graph(side, n, self_similar=False)` of `klopt.kernels.side_information`.
-    sigma
+    sigma : float
         The ratio of the order mu_i >= sigma mu_(i+1), at least 1.
-    skip_constant
+    skip_constant : bool
         True leaves out the first column, which says nothing of classes.
 
+    References
+    ----------
+    Pan et al. (2016). Efficient learning of supervised kernels with a graph-based loss
+    function.
+
+    Examples
+    --------
     >>> V = np.array([[0.5, 0.5], [0.5, 0.5], [0.5, -0.5], [0.5, -0.5]])
     >>> problem = ScgOrdered(V, side=[0, 0, 1, 1], skip_constant=True)
     >>> problem.coefficients.round(6)

@@ -54,24 +54,26 @@ class SDP(Program):
 
     Parameters
     ----------
-    c
+    c : (n,) array
         The objective, or b of the program over X.
-    F
+    F : sequence of n + 1 symmetric matrices
         The list F_0, F_1, .., F_n of dense or sparse symmetric matrices, or tuples of blocks; 0
         stands for a zero matrix. They are kept as a tuple of `Block`s; diagonal blocks become the
         last rows of A_ub.
-    A_ub, b_ub, A_eq, b_eq
+    A_ub, b_ub, A_eq, b_eq : arrays, dense or sparse
         The linear rows, as in `scipy.optimize.linprog`.
-    offset
+    offset : float
         A constant that is added to the value.
-    sense
-        "min" or "max".
-    within
+    sense : "min" or "max"
+        Whether the objective is minimised or maximised.
+    within : float
         A declared bound of the Euclidean norm of x, part of the statement: what is proven is proven
         of the points within it. Programs whose optimum is not attained need one for a lower bound.
-    over
+    over : "x" or "X"
         "x" for the matrix inequality, "X" for the standard form; `SDP.standard` makes the latter.
 
+    Examples
+    --------
     >>> sdp = SDP(c=[1.0], F=[[[0, -1], [-1, 0]], np.eye(2)])  # the largest eigenvalue of -F_0 is 1
     >>> bracket = sdp.bracket(Point({"x": [1.0]}, {"X0": [[0.5, -0.5], [-0.5, 0.5]]}))
     >>> round(bracket.lower, 6), round(bracket.upper, 6)

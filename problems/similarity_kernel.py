@@ -77,6 +77,13 @@ class SimilarityKernel(Problem):
         The loss L; an object has value(X), subgradient(X) and, for a lower end, conjugate(Z). What
         such values give is an estimate: their accuracy is unknown.
 
+    References
+    ----------
+    Kundu et al. (2010). Efficient algorithms for learning kernels from multiple similarity
+    matrices with general convex loss functions.
+
+    Luss and d'Aspremont (2009). Support vector machine classification with indefinite kernels.
+
     Examples
     --------
     >>> problem = SimilarityKernel([[1, 2], [2, 1]], [1, -1], C=1, rho=1, trace=2)

@@ -48,6 +48,11 @@ class SimilarityKernels(SeveralKernelsProblem):
     loss : "l1", "frobenius", "squared" or an object
         The loss L, as in `SimilarityKernel`.
 
+    References
+    ----------
+    Kundu et al. (2010). Efficient algorithms for learning kernels from multiple similarity
+    matrices with general convex loss functions.
+
     Examples
     --------
     >>> from klopt.model.problem import Point

@@ -82,6 +82,11 @@ class SimilaritySpectra(SeveralKernelsProblem):
         The distance of the eigenvalues from those of the similarity: the Euclidean one squared, as
         it is, or the sum of the absolute differences.
 
+    References
+    ----------
+    Kundu et al. (2010). Efficient algorithms for learning kernels from multiple similarity
+    matrices with general convex loss functions.
+
     Examples
     --------
     >>> from klopt.model.problem import Point

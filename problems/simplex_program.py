@@ -99,20 +99,22 @@ class SimplexProgram(Problem):
 
     Parameters
     ----------
-    value, gradient
+    value, gradient : functions of x
         The function and a (sub)gradient of it.
-    domain
+    domain : SimpleSet
         The simple set.
-    smooth
+    smooth : bool
         Whether the gradient is continuous.
-    lipschitz
+    lipschitz : float or None
         A Lipschitz constant of the gradient, or None where none is known.
-    objective
+    objective : Objective or None
         The function as an object; `SimplexProgram.of` sets it.
-    accuracy
+    accuracy : float or None
         By how much value and gradient may be off, as of a `klopt.Oracle`; None makes what is found
         an estimate.
 
+    Examples
+    --------
     >>> from klopt.model.sets import Simplex
     >>> far = np.array([2.0, 0.0])
     >>> square = lambda x: float((x - far) @ (x - far))

@@ -49,10 +49,23 @@ __all__ = ["SoftMargin"]
 class SoftMargin(LabelledMargin):
     """The dual of the support vector machine with kernel matrix K, labels y and penalty C.
 
-    Labels are -1 and +1. C is what a point pays for each unit of margin that it lacks, one number
-    for all or one for each: a point with twice the C is two points at one place. C = inf allows no
-    lack. Solutions have `alpha` and `bias`.
+    Solutions have `alpha`, the multipliers, and `bias`.
 
+    Parameters
+    ----------
+    K : (n, n) matrix or Gram
+        A kernel matrix; `Gram` proves once that it is positive semidefinite.
+    y : (n,) array
+        Labels -1 and +1.
+    C : float or (n,) array
+        The penalty of a margin violation, one number or one for each point; inf is the hard margin.
+
+    References
+    ----------
+    Cortes and Vapnik (1995). Support-Vector Networks.
+
+    Examples
+    --------
     >>> problem = SoftMargin([[2, 1], [1, 2]], [1, -1], C=10)
     >>> bracket = problem.bracket(Point({"alpha": [1.0, 1.0]}))
     >>> round(bracket.lower, 9), round(bracket.upper, 9), bracket.point.alpha

@@ -65,6 +65,10 @@ class SpectralAlignment(Problem):
     rank : int or None
         Number of the smoothest eigenvectors that are kept, None for all.
 
+    References
+    ----------
+    Mao and Tsang (2010). Parameter-Free Spectral Kernel Learning.
+
     Examples
     --------
     >>> path = [[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]]

@@ -90,6 +90,10 @@ class SpectralRls(Problem):
     rank : int or None
         Number of the smoothest eigenvectors that are kept (spectral basis), None for all.
 
+    References
+    ----------
+    Mao and Tsang (2010). Parameter-Free Spectral Kernel Learning.
+
     Examples
     --------
     >>> path = [[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]]

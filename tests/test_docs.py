@@ -15,6 +15,7 @@ import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from urllib.parse import unquote
 
 import pytest
 from source import MODULES, ROOT
@@ -23,7 +24,14 @@ from test_readme import DOCUMENTS, promised
 import klopt
 
 DOCS = ROOT / "docs"
-NEEDED = ("sphinx", "myst_parser", "pydata_sphinx_theme", "sphinx_gallery", "matplotlib")
+NEEDED = (
+    "sphinx",
+    "myst_parser",
+    "pydata_sphinx_theme",
+    "sphinx_gallery",
+    "sphinx_design",
+    "matplotlib",
+)
 
 
 def loaded(path: Path) -> ModuleType:
@@ -74,7 +82,19 @@ def test_what_is_said_to_be_tested_is_tested_by_what_is_named(name: str) -> None
     assert named or not files
 
 
-@pytest.mark.parametrize("use", ["compare", "plug-in", "verify", "learn"])
+@pytest.mark.parametrize(
+    "use",
+    [
+        "certify-cvxpy",
+        "certificates",
+        "compare",
+        "plug-in",
+        "worst-cases",
+        "verify",
+        "few-labels",
+        "learn",
+    ],
+)
 def test_each_use_has_a_tutorial_that_runs(use: str) -> None:
     page = DOCS / "tutorials" / f"{use}.md"
     assert page in DOCUMENTS
@@ -85,11 +105,15 @@ def test_each_use_has_a_tutorial_that_runs(use: str) -> None:
     )  # what is printed stands below the block
 
 
-def test_the_performance_page_is_what_the_benchmarks_printed() -> None:
-    page = loaded(DOCS / "write_performance.py").page()
-    assert page == (DOCS / "performance.md").read_text(encoding="utf-8"), (
-        "python docs/write_performance.py"
-    )
+def test_the_performance_pages_are_what_the_benchmarks_printed() -> None:
+    writer = loaded(DOCS / "write_performance.py")
+    written = {
+        "performance.md": writer.page(),
+        "goals.md": writer.goals(),
+        "performance/bars.svg": writer.bars(),
+    }
+    for name, text in written.items():
+        assert text == (DOCS / name).read_text(encoding="utf-8"), "python docs/write_performance.py"
 
 
 def test_the_page_of_what_solvers_say_is_written_from_what_was_measured() -> None:
@@ -162,7 +186,7 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     reference = "".join(
-        page.read_text(encoding="utf-8") for page in (built / "reference").glob("*.html")
+        page.read_text(encoding="utf-8") for page in (built / "reference").rglob("*.html")
     )
     names = {name for name in dir(klopt) if not name.startswith("__")} - {"problems", "learners"}
     assert not [name for name in names if f'id="klopt.{name}"' not in reference]
@@ -170,3 +194,28 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     pages = {page: page.read_text(encoding="utf-8") for page in built.rglob("*.html")}
     fetched = re.compile(r'<(?:script|link|img)\b[^>]*(?:src|href)="(?:https?:)?//')
     assert not [page.name for page, text in pages.items() if fetched.search(text)]
+    # Listings of source code, which viewcode makes, name some types by the module they are shown in.
+    written = {page: text for page, text in pages.items() if "_modules" not in page.parts}
+    assert broken_links(written) == []
+
+
+def broken_links(pages: dict[Path, str]) -> list[str]:
+    """Links inside the site to a file or a place that is not there."""
+    places = {page: set(re.findall(r'\bid="([^"]+)"', text)) for page, text in pages.items()}
+    broken = []
+    for page, text in pages.items():
+        for target in re.findall(r'<a\b[^>]*\bhref="([^"]*)"', text):
+            if re.match(r"[a-z]+:", target) or target in ("", "#"):
+                continue
+            name, _, place = unquote(target).partition("#")
+            file = (page.parent / name).resolve() if name else page
+            if not file.exists() or (place and file in places and place not in places[file]):
+                broken.append(f"{page.name}: {target}")
+    return broken
+
+
+def test_a_link_to_a_place_that_is_not_there_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    text = '<p id="here"><a href="#here"></a><a href="#away"></a><a href="no.html"></a></p>'
+    page.write_text(text, encoding="utf-8")
+    assert broken_links({page: text}) == ["page.html: #away", "page.html: no.html"]

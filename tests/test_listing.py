@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 import pytest
 from bad_backends import Liar
-from source import ROOT
 
 import klopt
 from klopt.cli.listings import (
@@ -21,9 +19,8 @@ from klopt.cli.listings import (
 )
 from klopt.conformance.instances import FormProblem
 from klopt.engine.format import backend_data
-from klopt.engine.registry import Broken, backends, problems
+from klopt.engine.registry import Broken, backends
 from klopt.model.backend import Backend
-from klopt.model.problem import Problem
 
 
 class Absent(Liar):
@@ -84,34 +81,6 @@ def test_a_problem_whose_sample_fails_is_listed_with_the_reason(
     text = said(capsys)
     assert "its sample fails: ValueError" in text
     assert "broken: torn: SystemExit: 3" in text
-
-
-def readme_rows() -> dict[str, str]:
-    """Return the last column of the README's tables of problems and backends by the first one."""
-    section = (
-        (ROOT / "README.md")
-        .read_text(encoding="utf-8")
-        .partition("## What is there")[2]
-        .partition("\n## ")[0]
-    )
-    return dict(re.findall(r"^\| `(\w+)` \|.*\| ([^|]+) \|$", section, re.MULTILINE))
-
-
-@pytest.mark.parametrize(
-    "problem",
-    [problem for problem in problems() if problem.__name__ in readme_rows()],
-    ids=lambda problem: problem.__name__,
-)
-def test_all_formulations_of_the_readme_are_listed_whatever_options_they_depend_on(
-    problem: type[Problem],
-) -> None:
-    """The README shows the families of klopt; the complete list is that of `klopt problems`."""
-    listed = [f["name"] for f in problem_data(problem)["formulations"]]
-    told = readme_rows()[problem.__name__].partition(";")[0]
-    if " or " in told:
-        assert listed == ["explicit", "SOCP"]
-    else:
-        assert listed == told.split(", ")
 
 
 @pytest.mark.parametrize("backend", backends(), ids=lambda backend: backend.name)

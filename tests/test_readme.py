@@ -16,7 +16,19 @@ import pytest
 from elsewhere import run_script
 from source import ROOT
 
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BUILT = (
+    ROOT / "docs" / "_build",
+    ROOT / "docs" / "auto_gallery",
+    ROOT / "docs" / "reference" / "api",
+)
+DOCUMENTS = [
+    ROOT / "README.md",
+    *(
+        path
+        for path in sorted((ROOT / "docs").rglob("*.md"))
+        if not any(path.is_relative_to(folder) for folder in BUILT)
+    ),
+]
 NUMBER = re.compile(r"-?\b\d+(\.\d+)?(e[-+]?\d+)?\b|-?\binf\b")
 MARK = "@@ line"
 IMPORTED = [

@@ -33,8 +33,8 @@ X, y = clowns(np.random.default_rng(4), 100)
 new, truth = clowns(np.random.default_rng(2), 2000)
 
 # %%
-# Two machines with the same kernel, of two widths
-# ------------------------------------------------
+# Two classifiers with the same kernel, of two widths
+# ---------------------------------------------------
 # The wide kernel gains much by F. The kernel whose width was chosen well gains nothing here; the paper's picture, of
 # other points, shows a small gain. The corners of the boundary are real: a new point borrows its column of F from the
 # nearest training point. klopt warns where that point decides nearly alone, as it does here: the picture shows it.

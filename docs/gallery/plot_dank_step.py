@@ -33,7 +33,7 @@ x = np.linspace(-5, 5, 101)[:, None]
 y = staircase(x[:, 0]) + rng.normal(scale=0.1, size=len(x))
 
 # %%
-# The same kernel with and without F, and a machine whose width and penalty were tuned by cross-validation.
+# The same kernel with and without F, and a regression whose width and penalty were tuned by cross-validation.
 
 plain = SVR(C=10.0, epsilon=0.05, gamma=0.5).fit(x, y)
 dank = DankSVR(rbf(0.5), C=10.0, epsilon=0.05, deviation=0.1).fit(x, y)
@@ -45,7 +45,7 @@ print(dank.result_)
 
 # %%
 # DANK makes good the wrong width. What it cannot beat here is a search that finds the right one; the paper, on samples
-# of its own, has 0.013 for the tuned machine and 0.004 for DANK.
+# of its own, has 0.013 for the tuned regression and 0.004 for DANK.
 
 plt.style.use("tableau-colorblind10")
 fine = np.linspace(-5, 5, 1001)[:, None]

@@ -4,7 +4,7 @@ A similarity that is no kernel
 
 Many similarities have negative eigenvalues, and training a support vector machine with them is no convex problem. One
 can repair the matrix without a look at the labels (denoise, flip, shift), or learn the kernel near it together with
-the machine (ESKL, Kundu et al. 2010).
+the support vector machine (ESKL, Kundu et al. 2010).
 """
 
 # %%

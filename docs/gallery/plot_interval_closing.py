@@ -7,8 +7,8 @@ other. The optimum is between the two all the time, so that stopping early costs
 """
 
 # %%
-# A machine that learns the weights of five kernels
-# -------------------------------------------------
+# A support vector machine that learns the weights of five kernels
+# ----------------------------------------------------------------
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -3,7 +3,8 @@ Which group of columns matters?
 ===============================
 
 Multiple kernel learning gives each kernel a weight. With one kernel for each group of columns the weights say which
-measurements a decision needs. Every fit comes with the proof that no other weights would do better.
+measurements a decision needs. Every fit comes with a certificate: no other weights improve the
+objective by more than 1e-6.
 """
 
 # %%
@@ -42,7 +43,7 @@ for norm, learner in learners.items():
     print(norm, [result.verdict.name for result in learner.results_])
 
 # %%
-# One column a machine: each class against each other.
+# One column for each binary problem: each class against each other.
 
 duels = ["0, 1", "0, 2", "1, 2"]
 figure, axes = plt.subplots(1, 3, figsize=(7, 3.6), sharey=True, layout="constrained")
@@ -62,6 +63,6 @@ for axis, (norm, learner) in zip(axes, learners.items(), strict=True):
     axis.set_yticks(range(len(groups)), groups)
     axis.set_title(f"norm {norm}", size=11)
 axes[0].set(ylabel="kernel of the columns")
-figure.supxlabel("the two classes of a machine", size=10)
+figure.supxlabel("the two classes of a binary problem", size=10)
 figure.colorbar(shown, ax=axes, label="share of the weights")
 plt.show()

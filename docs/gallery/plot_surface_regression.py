@@ -43,7 +43,7 @@ truth = surface(fine)
 # %%
 # The same kernel, with and without F
 # -----------------------------------
-# And, beside them, a machine whose width and penalty were tuned by cross-validation. klopt warns that the nearest
+# And, beside them, a regression whose width and penalty were tuned by cross-validation. klopt warns that the nearest
 # sample decides nearly alone: it is what the picture shows.
 
 warnings.simplefilter("ignore", UnhelpfulKernel)
@@ -56,8 +56,8 @@ print(dank.result_)
 
 # %%
 # Above the surfaces, below a cut along the left edge. A new point borrows its column of F from the nearest sample,
-# hence the tiles of the learned surface. The paper has 0.042 unexplained for the tuned machine and 0.007 for DANK; here
-# the tuned machine is the better one.
+# hence the tiles of the learned surface. The paper has 0.042 unexplained for the tuned regression and 0.007 for DANK;
+# here the tuned regression is the better one.
 
 machines = {"SVR": plain, "DANK": dank, "SVR tuned": tuned}
 fitted = {"truth": truth} | {name: machine.predict(fine) for name, machine in machines.items()}

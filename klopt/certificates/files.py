@@ -149,6 +149,23 @@ def check(path: str | PathLike[str]) -> str:
 
     Nothing is solved: the vectors in the file are checked in exact arithmetic.
 
+    Parameters
+    ----------
+    path : str or path
+        A file that `result.certificate.save` or `klopt solve --certificate` has written.
+
+    Returns
+    -------
+    str
+        The claim, proven.
+
+    Raises
+    ------
+    InvalidProblem
+        Where the file is no certificate or does not prove its claim.
+
+    Examples
+    --------
     >>> import tempfile
     >>> from klopt.engine.pipeline import solve
     >>> from klopt.engine.registry import problem_named

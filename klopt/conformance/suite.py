@@ -85,9 +85,22 @@ ERROR = re.compile(r"\b[A-Za-z_.]*(?:Error|Exception|Panic)\w*: [^\n]*")
 def check_backend(backend: Backend, *, show: bool = True) -> list[Check]:
     """Run every check that applies to a backend, print each as it ends and return the results.
 
-    What fails is not raised: look for `check.ok`, and for the reason in `check.detail`. With
-    `show=False` nothing is printed.
+    What fails is not raised.
 
+    Parameters
+    ----------
+    backend : Backend
+        An instance; it need not be registered.
+    show : bool
+        Whether the table is printed.
+
+    Returns
+    -------
+    list of Check
+        Each with `ok`, `name` and the reason in `detail`.
+
+    Examples
+    --------
     >>> from klopt.engine.registry import backend_named
     >>> all(check.ok for check in check_backend(backend_named("explicit"), show=False))
     True
@@ -107,9 +120,22 @@ def check_backend(backend: Backend, *, show: bool = True) -> list[Check]:
 def check_problem(problem: type[Problem], *, show: bool = True) -> list[Check]:
     """Run every check that applies to a problem class, print each as it ends and return the results.
 
-    Instances come from the class itself, by `sample(rng, size)`. With `show=False` nothing is
-    printed.
+    Instances come from the class itself, by `sample(rng, size)`.
 
+    Parameters
+    ----------
+    problem : type
+        A class that inherits from `klopt.Problem`.
+    show : bool
+        Whether the table is printed.
+
+    Returns
+    -------
+    list of Check
+        Each with `ok`, `name` and the reason in `detail`.
+
+    Examples
+    --------
     >>> from klopt.engine.registry import problem_named
     >>> all(check.ok for check in check_problem(problem_named("NuMargin"), show=False))
     True

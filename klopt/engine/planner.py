@@ -96,8 +96,18 @@ def _without(feature: Feature) -> str:
 class Plan:
     """All routes of a problem, best first; all refusals; and the backends that cannot run here.
 
-    `klopt.plan(problem)` makes it. `installed` are the backends that can run, `absent` those whose
-    library is not installed, `broken` the plug-ins that failed to load.
+    `klopt.plan(problem)` makes it.
+
+    Attributes
+    ----------
+    routes : tuple of Route
+        What can be tried, best first.
+    refusals : tuple of Refusal
+        What cannot, with the feature that is missing.
+    installed, absent : tuple of Backend
+        The backends that can run, and those whose library is not installed.
+    broken : tuple
+        The plug-ins that failed to load.
     """
 
     problem: Problem
@@ -224,6 +234,20 @@ def plan(problem: Problem | CvxpyProblem, *, memory_limit: int | None = None) ->
     built, and a route that is foreseen to need more is refused with the figure. A `cvxpy.Problem` is
     planned as the cone program that CVXPY reduces it to.
 
+    Parameters
+    ----------
+    problem : Problem or cvxpy.Problem
+        What would be solved.
+    memory_limit : int or None
+        Bytes that a route may need.
+
+    Returns
+    -------
+    Plan
+        The routes, best first, and what was left out and why.
+
+    Examples
+    --------
     >>> from klopt.engine.registry import problem_named
     >>> p = plan(problem_named("LP")(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-1.0]))
     >>> p.routes[0].backend.name

@@ -50,6 +50,18 @@ def register(backend: Backend) -> Backend:
     A backend that every process should know belongs in a package with an entry point of the group
     `klopt.solvers`.
 
+    Parameters
+    ----------
+    backend : Backend
+        An instance with a name.
+
+    Returns
+    -------
+    Backend
+        The same instance.
+
+    Examples
+    --------
     >>> register(backend_named("highs")).name
     'highs'
     """
@@ -66,6 +78,13 @@ def register(backend: Backend) -> Backend:
 def backends() -> tuple[Backend, ...]:
     """Return every known backend, installed or not, by rank and name.
 
+    Returns
+    -------
+    tuple of Backend
+        Those of klopt, of installed packages, and those that were registered.
+
+    Examples
+    --------
     >>> "clarabel" in {backend.name for backend in backends()}
     True
     """

@@ -83,11 +83,32 @@ class Attempt:
 class Result:
     """A certified outcome in the user's units; lower <= optimum <= upper always holds.
 
-    `verdict` says what is proven, `value` is the objective at `point`, `explain()` says it all in
-    words, and `require()` raises unless it is conclusive. `lower` and `upper` are proven or
-    infinite; what is only estimated is in `estimate`. `attempts` are the routes that were tried,
-    `chosen` is the one that the point comes from, `seconds` is what all of it took.
+    `klopt.solve` and `klopt.judge` return it. `explain()` says it all in words, and `require()`
+    raises unless the verdict is conclusive.
 
+    Attributes
+    ----------
+    verdict : Verdict
+        What is proven.
+    lower, upper : float
+        The proven bounds of the optimum, or infinite.
+    value : float
+        The objective at `point`.
+    point : Point
+        The solution, as named arrays.
+    duals : dict
+        The multipliers, as named arrays.
+    estimate : tuple of two floats or None
+        An interval that is evidence and no proof.
+    certificate : Certificate
+        The proof; `certificate.save(path)` writes it as a file.
+    attempts : tuple of Attempt
+        The routes that were tried; `chosen` is the one that the point comes from.
+    seconds : float
+        The time that all of it took.
+
+    Examples
+    --------
     >>> from klopt.engine.registry import problem_named
     >>> from klopt.engine.pipeline import solve
     >>> problem = problem_named("LP")(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-1.0])

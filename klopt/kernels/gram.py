@@ -71,6 +71,23 @@ FACTORS = ("_factor", "_factor_error")
 class Gram:
     """A kernel matrix that has passed its checks: `Gram.of` a matrix, or `Gram.rbf` of points.
 
+    Give it to any number of problems: that it is positive semidefinite is proven once.
+
+    Attributes
+    ----------
+    matrix : (n, n) array
+        The kernel matrix.
+    size : int
+        The number n of points.
+    scale : float
+        The mean of the diagonal, or 1 where that is 0.
+    floor : float
+        A proven lower bound of the eigenvalues; negative ones above it are rounding.
+    repair : str
+        What was done to the matrix, or nothing.
+
+    Examples
+    --------
     >>> K = Gram.of([[2, 1], [1, 2]])
     >>> K.size, K.scale, K.repair
     (2, 2.0, '')

@@ -309,6 +309,23 @@ class Backend(ABC):
     Subclasses set the class attributes and implement `run`. They must be picklable, never print,
     never change the form and import their library inside `load` and `run` only. `klopt.check_backend` tests an
     instance, `klopt.register` makes it known; `klopt new backend NAME` writes one to start from.
+
+    Attributes
+    ----------
+    name : str
+        What users call it.
+    library : str
+        The package that it needs, or nothing.
+    rank : int
+        Its place in a plan where no expected time is known; smaller is earlier.
+    offers : frozenset of Feature
+        What forms may need.
+    honours : frozenset of str
+        The settings that it keeps by itself; klopt enforces or refuses the others.
+    proves : frozenset of str
+        What it returns beyond a point: "dual", "farkas", "ray".
+    references : tuple of str
+        What to cite.
     """
 
     name: ClassVar[str]

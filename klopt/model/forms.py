@@ -226,6 +226,15 @@ class ConeForm:
 class SimplexForm:
     """Minimise a convex function over a simple set.
 
+    Parameters
+    ----------
+    objective : Objective
+        The function f, with value and gradient.
+    domain : SimpleSet
+        The set.
+
+    Notes
+    -----
     With g the gradient at x,  f(x) + min over z of g'(z - x)  is an exact lower bound of the
     optimum, and f(x) minus it the Frank-Wolfe gap: no multipliers are needed. Where they say more,
     y holds
@@ -374,6 +383,13 @@ class SaddleForm:
 
     The best responses to the gradients at (x, y) bound the value of the game from both sides,
     exactly.
+
+    Parameters
+    ----------
+    coupling : Bilinear or SaddleOracle
+        The function phi.
+    left, right : SimpleSet
+        The sets of x and of y.
     """
 
     coupling: Bilinear | SaddleOracle
@@ -430,8 +446,11 @@ class SaddleForm:
 class ExplicitForm:
     """A rule that computes the answer (x, y) in closed form; y may be None.
 
-    The rule must be picklable (a bound method of a problem is) so that it can run in a child
-    process.
+    Parameters
+    ----------
+    rule : function without arguments
+        Returns x and y. It must be picklable (a bound method of a problem is) so that it can run in
+        a child process.
     """
 
     rule: Callable[[], tuple[FloatArray, FloatArray | None]]

@@ -45,6 +45,15 @@ NO_ARRAYS: Mapping[str, FloatArray] = MappingProxyType({})
 class Point:
     """The named arrays of a problem's solution, primal and dual, read as attributes.
 
+    Parameters
+    ----------
+    primal : dict of arrays
+        The solution.
+    dual : dict of arrays or None
+        The multipliers.
+
+    Examples
+    --------
     >>> point = Point({"alpha": np.array([0.5, 0.5])}, {"margin": np.zeros(2)})
     >>> point.alpha
     array([0.5, 0.5])

@@ -37,8 +37,19 @@ STATED = "For PEPit's program, its numbers read as the short fractions next to t
 class WorstCase:
     """A proven worst case: lower <= worst case <= upper, whatever the function of the class.
 
-    `multipliers` are the weights of the conditions in the proof of `upper`, `gram` and `values` the
-    example that proves `lower`, all as fractions; `proof()` writes the argument down.
+    `klopt.worst_case` returns it. `proof()` writes the argument down, `at_most(rate)` and
+    `exceeds(rate)` decide a claim, `save(path)` writes a certificate.
+
+    Attributes
+    ----------
+    verdict : Verdict
+        OPTIMAL where both ends are within the tolerance.
+    lower, upper : float
+        An example attains `lower`; no function of the class exceeds `upper`.
+    multipliers : dict of Fraction
+        The weights of the conditions in the proof of `upper`, by name.
+    gram, values : fractions
+        The example that proves `lower`: inner products of its points and gradients, and its values.
     """
 
     program: PerformanceProgram

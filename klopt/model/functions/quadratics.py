@@ -53,6 +53,15 @@ class Linear:
 class Quadratic:
     """f(x) = x'Hx/2 + linear'x with an explicit symmetric, positive semidefinite matrix H.
 
+    Parameters
+    ----------
+    H : (n, n) matrix
+        The Hessian.
+    linear : (n,) array
+        The linear part.
+
+    Examples
+    --------
     >>> Quadratic([[2.0, 0.0], [0.0, 2.0]], [0.0, -2.0]).gradient(np.array([1.0, 1.0]))
     array([2., 0.])
     """

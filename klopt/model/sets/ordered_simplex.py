@@ -32,6 +32,17 @@ def _sigma(value: float) -> float:
 class OrderedSimplex(SimpleSet):
     """The points with x_i >= sigma x_{i+1} >= 0 and 1'x = total.
 
+    Parameters
+    ----------
+    n : int
+        The number of entries.
+    sigma : float
+        The ratio of the order, at least 1.
+    total : float
+        The sum of the entries.
+
+    Examples
+    --------
     >>> OrderedSimplex(3).linear_minimiser(np.array([1.0, -2.0, 5.0]))
     array([0.5, 0.5, 0. ])
     """

@@ -31,6 +31,13 @@ def _sets(value: Iterable[SimpleSet]) -> tuple[SimpleSet, ...]:
 class Product(SimpleSet):
     """The concatenations of one point of each set.
 
+    Parameters
+    ----------
+    sets : iterable of SimpleSet
+        The factors, in order.
+
+    Examples
+    --------
     >>> from klopt.model.sets.simplex import Simplex
     >>> [block.size for block in Product((Simplex(2), Simplex(3))).split(np.zeros(5))]
     [2, 3]

@@ -47,6 +47,15 @@ def entropy_gradient(x: FloatArray, total: float) -> FloatArray:
 class Simplex(SimpleSet):
     """The points x >= 0 with 1'x = total.
 
+    Parameters
+    ----------
+    n : int
+        The number of entries.
+    total : float
+        Their sum.
+
+    Examples
+    --------
     >>> Simplex(3).project(np.array([2.0, 1.5, -3.0]))
     array([0.75, 0.25, 0.  ])
     """

@@ -29,6 +29,15 @@ __all__ = ["Spectrahedron"]
 class Spectrahedron(SimpleSet):
     """The points x = svec(M) of positive semidefinite matrices M with trace total.
 
+    Parameters
+    ----------
+    order : int
+        The number of rows of M.
+    total : float
+        Its trace.
+
+    Examples
+    --------
     >>> smat(Spectrahedron(2).linear_minimiser(svec(np.diag([3.0, 1.0]))))
     array([[0., 0.],
            [0., 1.]])

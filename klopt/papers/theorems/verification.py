@@ -144,9 +144,24 @@ def verify(
 ) -> Verification:
     """Return what so many trials say of claims: names, `Claim` objects, Python files, or all.
 
-    Each claim is tried on `trials` instances drawn by `seed`, in `jobs` processes. The result is
-    indexed by name; what differs from what is registered for a claim is in `.unexpected`.
+    Parameters
+    ----------
+    claims : str, Claim, sequence of these, or None
+        Names of claims, `Claim` objects or Python files that define some; None for all of klopt.
+    trials : int
+        Instances of each claim.
+    seed : int
+        The seed that they are drawn by.
+    jobs : int
+        The number of processes.
 
+    Returns
+    -------
+    Verification
+        The findings, indexed by name; `.unexpected` has those that differ from what is registered.
+
+    Examples
+    --------
     >>> verify("mao2010-eq5", trials=5)
     Verification of 1 claim: 1 PROVEN AS CORRECTED; 0 unexpected
     """

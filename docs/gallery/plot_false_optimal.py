@@ -1,9 +1,9 @@
 """
-A backend that lies
-===================
+A false "optimal", exposed
+==========================
 
-A status is a claim. The five backends below all say "optimal"; three of them are wrong. klopt measures each answer on
-the problem itself, so that a lie costs the backend its honesty and never the user a wrong verdict.
+A solver status is a claim. The five solvers below all report "optimal"; three of them are wrong. klopt computes
+bounds of the optimum from each answer, so a wrong status never becomes a wrong verdict.
 """
 
 # %%
