@@ -82,7 +82,7 @@ def refused(path: Path, text: str) -> None:
         ("CREATE INDEX i ON runs (lower)", "its index 'i'"),
         ("ALTER TABLE runs ADD COLUMN x", "its table 'runs' is none that klopt makes"),
         ("DROP TABLE claims", "no (table|index) 'claims|sqlite_autoindex_claims_1"),
-        ("PRAGMA user_version = 3", "has schema 3 and this klopt knows 4; use the klopt"),
+        ("PRAGMA user_version = 3", "has schema 3 and this klopt knows 5; use the klopt"),
         ("PRAGMA application_id = 7", "database of something else than klopt's runs"),
     ],
 )  # fmt: skip

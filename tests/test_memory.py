@@ -80,13 +80,13 @@ def test_a_plan_says_what_a_memory_limit_refuses() -> None:
     }
     assert len(tight.refusals) == len(free.refusals) + 2
     # 5050 entries: 105 bytes for each of 5050 * 5051 / 2, and A.
-    assert "clarabel        needs about 1.34 GB; the limit is 1 GB" in tight.explain()
+    assert "clarabel        needs about 1.34 GB; the limit is 1 GB" in tight.explain(refused=True)
 
 
 def test_the_command_takes_a_memory_limit(tmp_path: Path) -> None:
     file = tmp_path / "big.dat-s"
     semidefinite(60, 1).to_file(file)
-    found = CliRunner().invoke(main, ["plan", str(file), "--mem", "100M"])
+    found = CliRunner().invoke(main, ["plan", str(file), "--mem", "100M", "--refused"])
     assert "the limit is 0.1 GB" in found.output
     words = ["solve", str(file), "--backend", "clarabel", "--mem", "100M"]
     found = CliRunner().invoke(main, words)

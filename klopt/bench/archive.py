@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from klopt import checker
 from klopt.bench.certificate_folder import write_certificates
 from klopt.bench.comparison import Comparison
 from klopt.bench.environment import Environment, environment
@@ -38,6 +39,8 @@ __all__ = ["MANIFEST", "SCHEMA", "WrittenArchive", "named_files", "write_archive
 
 SCHEMA = 1
 MANIFEST = "manifest.json"
+CHECKER = Path(checker.__file__).parent / "klopt_check.py"
+"""The checker that needs nothing but Python."""
 MAX_FILE_BYTES = 2**28
 """Larger files of data are named and left out."""
 
@@ -88,6 +91,7 @@ def write_archive(store: str | Path, path: str | Path) -> WrittenArchive:
             "report.html": (folder / "report.html").read_bytes(),
             "checklist.md": _checklist(comparison.runs, commands, environments, proofs).encode(),
             "README.txt": _readme(target.name).encode(),
+            "klopt_check.py": CHECKER.read_bytes(),
         }
         contents |= {
             f"certificates/{Path(each.file).name}": Path(each.file).read_bytes() for each in proofs
@@ -190,7 +194,8 @@ def _readme(name: str) -> str:
     return (
         f"A comparison of solvers by klopt, with all that repeating it needs.\n\n"
         f"    klopt replay {name}            repeat it here and say what differs\n"
-        f"    klopt check certificates/*     check the proofs again\n\n"
+        f"    klopt replay {name} --trust    the same, where it runs Python of its author\n"
+        "    python klopt_check.py certificates/*    check the proofs again, without klopt\n\n"
         "manifest.json has the commands, the versions, and the digest of every problem and file.\n"
     )
 

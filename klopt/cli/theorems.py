@@ -95,7 +95,7 @@ def verify(
     klopt verify pan2016-eq10    one claim; its former name (000-9) is found too
     klopt verify --paper mao2010   the claims of one paper
     klopt verify klopt_mine.py   your own, as `klopt new theorem mine` writes one
-    klopt verify mao2010-eq5 --export program.py   its refutation, for Python alone
+    klopt verify mao2010-eq5 --export program.py   its refutation, in Python
     klopt verify xie2017-lemma2 --export proof.json   its proof, for klopt check
 
     Each claim is measured on many random instances with certified intervals. Exit code 1 where a

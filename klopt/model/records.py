@@ -17,7 +17,7 @@ def field_names(kind: type) -> tuple[str, ...]:
 
     >>> from klopt.model.problem import Statement
     >>> field_names(Statement), field_names(int)
-    (('latex', 'words', 'data', 'weights'), ())
+    (('latex', 'words', 'data', 'weights', 'area'), ())
     """
     known = _names.get(kind)
     if known is None:

@@ -69,6 +69,8 @@ Indices = npt.NDArray[np.intp]
 
 MAX_EXACT_RANK = 2_000
 """Entries of stationarity conditions whose dependence is decided in rationals."""
+MAX_TRIED_TWICE = 2_000
+"""Entries of A up to which multipliers are tried as they are beside those of own rows."""
 MAX_WIDENINGS = 4
 """How often columns that a correction has moved join the system that it solves."""
 
@@ -136,10 +138,18 @@ class _Dual:
             return outside
 
         gradient = self.gradient()
+        chosen = ProvenEnd(-np.inf, "")
         if self._lacking(gradient, statement.stated_range).any():
-            end = self._bound_by_own_rows()
-            if np.isfinite(end.value):
-                return end
+            chosen = self._bound_by_own_rows()
+            # Of a small program the multipliers as they are may be exact, and cost next to nothing.
+            if np.isfinite(chosen.value) and statement.A.nnz > MAX_TRIED_TWICE:
+                return chosen
+        as_given = self._bound_as_given(gradient)
+        return chosen if chosen.value > as_given.value else as_given
+
+    def _bound_as_given(self, gradient: Enclosure) -> ProvenEnd:
+        """The end with all multipliers as they are, or next to these."""
+        statement = self.statement
         outside = self._outside(("exp",))
         if outside is not None:
             return outside

@@ -16,6 +16,8 @@ from klopt.bench.trials import grouped
 
 __all__ = ["time_chart"]
 
+MAX_NAMED = 80
+"""Marks of a chart that each say which problem they are."""
 CAPTION = (
     "How to read this: each circle is a problem, at the seconds until a gap of {gap:.0e} was proven, "
     "proof included; further left is faster. A diamond at the right is a problem on which the gap was not "
@@ -41,7 +43,9 @@ def time_chart(runs: Sequence[Run], styles: StyleMap, name: str = "time") -> Fig
             solver,
         ),
     )
-    rows = [_row(solver, by_solver[solver], styles) for solver in order]
+    # Where there are many, the table tells them apart.
+    named = len(times) <= MAX_NAMED
+    rows = [_row(solver, by_solver[solver], styles, named) for solver in order]
     axis = Axis.around("seconds", [found.charged for found in times], log=True)
     caption = CAPTION.format(gap=gap)
     if any(len(found.times) > 1 for found in times):
@@ -49,22 +53,21 @@ def time_chart(runs: Sequence[Run], styles: StyleMap, name: str = "time") -> Fig
     return Figure(name, title, caption, row_chart(rows, title, axis))
 
 
-def _row(solver: str, times: Sequence[GapTime], styles: StyleMap) -> Row:
+def _row(solver: str, times: Sequence[GapTime], styles: StyleMap, named: bool) -> Row:
     reached = sum(found.reached for found in times)
     return Row(
         label=solver,
-        marks=tuple(_mark(found) for found in times),
+        marks=tuple(_mark(found, named) for found in times),
         note=f"{reached} of {len(times)}",
         slot=f"b-{styles.backends[solver].solver}",
     )
 
 
-def _mark(found: GapTime) -> Mark:
+def _mark(found: GapTime, named: bool) -> Mark:
     if not found.reached:
         return Mark(found.limit, False, f"{found.problem}: not proven in {found.limit:g} s")
-    words = f"{found.problem}: {seconds_text(found.seconds)}"
+    words = f"{found.problem}: {seconds_text(found.seconds)}" if named else ""
     if len(found.times) == 1:
         return Mark(found.seconds, True, words)
-    low, high = quantile_interval(found.times)
-    words += f" ({seconds_text(low)} to {seconds_text(high)} in {len(found.times)} repeats)"
-    return Mark(found.seconds, True, words, (low, high))
+    # The interval of the repeats is drawn; in words it would be a tenth of the page.
+    return Mark(found.seconds, True, words, quantile_interval(found.times))

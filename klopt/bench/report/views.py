@@ -30,7 +30,7 @@ __all__ = [
     "settings",
 ]
 
-MAX_LOG_CHARACTERS = 24_000
+MAX_LOG_CHARACTERS = 12_000
 """Those of all logs on a page."""
 MIN_LOG_CHARACTERS = 400
 """Where each log would get fewer, only runs that are not certified keep theirs."""
