@@ -148,7 +148,10 @@ def test_a_problem_of_cvxpy_is_solved_planned_judged_and_compared(cvxpy_script: 
     assert refuted["verdict"] == "INFEASIBLE"
 
 
-def test_problems_of_cvxpy_are_compared(cvxpy_script: Path) -> None:
+def test_problems_of_cvxpy_are_compared(
+    cvxpy_script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # the store goes to the folder that the command is called in
     store = cvxpy_script.with_name("page.html")
     target = f"{cvxpy_script}:several"
     options = ("--backend", "clarabel", "--repeat", "1", "--time", "20s", "-o", store)

@@ -71,7 +71,7 @@ def test_a_store_of_before_is_read_as_it_was(store: Path, tmp_path: Path) -> Non
 
 
 def test_limits_of_time_and_size_leave_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    svm = klopt.problems.SoftMargin.sample(np.random.default_rng(0), 60)
+    svm = klopt.problems.SoftMargin.sample(np.random.default_rng(0), 200)
     evidence = evidence_of(klopt.solve(svm))
     assert evidence is not None
     assert (

@@ -21,10 +21,10 @@ import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 
-from klopt import checker
 from klopt.bench.certificate_folder import write_certificates
 from klopt.bench.comparison import Comparison
 from klopt.bench.environment import Environment, environment
@@ -39,8 +39,6 @@ __all__ = ["MANIFEST", "SCHEMA", "WrittenArchive", "named_files", "write_archive
 
 SCHEMA = 1
 MANIFEST = "manifest.json"
-CHECKER = Path(checker.__file__).parent / "klopt_check.py"
-"""The checker that needs nothing but Python."""
 MAX_FILE_BYTES = 2**28
 """Larger files of data are named and left out."""
 
@@ -91,7 +89,7 @@ def write_archive(store: str | Path, path: str | Path) -> WrittenArchive:
             "report.html": (folder / "report.html").read_bytes(),
             "checklist.md": _checklist(comparison.runs, commands, environments, proofs).encode(),
             "README.txt": _readme(target.name).encode(),
-            "klopt_check.py": CHECKER.read_bytes(),
+            "klopt_check.py": files("klopt.checker").joinpath("klopt_check.py").read_bytes(),
         }
         contents |= {
             f"certificates/{Path(each.file).name}": Path(each.file).read_bytes() for each in proofs
