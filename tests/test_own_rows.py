@@ -6,6 +6,7 @@ digits (entropies and logarithms), at good and at absurd multipliers.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import mpmath
@@ -249,3 +250,27 @@ def test_a_triple_must_lie_in_its_cone_for_every_gradient() -> None:
         v = -1.0 + middle
         gradient = Enclosure(np.array([-1.0, -1.0, v, v]), np.array([0.0, 0.0, 0.0, radius]))
         assert (own.loss(y, gradient) is not None) is inside
+
+
+def test_cones_without_own_rows_are_looked_at_too() -> None:
+    """|x| <= t beside an exponential cone: (1, 0, 0) is not in its dual, whatever the pair gets."""
+    A = sparse.csc_array(
+        [[1.0, -1.0, 0.0], [-1.0, -1.0, 0.0], [-1.0, 0.0, -1.0], [-1.0, 0.0, 1.0], [0.0, 0.0, -1.0]]
+    )
+    statement = ConeStatement(
+        np.array([0.0, 1.0, 0.0]), A, np.array([0.0, 0.0, 5.0, 0.0, 0.0]), Cones(nonneg=2, exp=1)
+    )
+    own = own_rows(statement)
+    assert own is not None
+    assert not np.isin(own.rows, [2, 3]).any()
+    gradient = Enclosure.of(np.array([0.5, 1.0, 0.0]))
+    outside = np.array([0.0, 0.0, 1.0, 0.0, 0.0])
+    assert own.loss(outside, gradient) is None
+    pairs = replace(
+        own,
+        single_rows=own.single_rows[:0],
+        single_columns=own.single_columns[:0],
+        single_entries=own.single_entries[:0],
+    )
+    assert pairs.loss(outside, gradient) is None
+    assert pairs.loss(np.zeros(5), gradient) is not None

@@ -113,7 +113,7 @@ class OwnRows:
         # Written so that a bound that is no number fails.
         if not (pairs.lower >= 0).all():
             return None
-        if self.single_rows.size and not self._in_exponential_cones(y, chosen):
+        if self.statement.cones.exp and not self._in_exponential_cones(y, chosen):
             return None
         return enclose_dot(chosen, self.statement.b[self.rows])
 
